@@ -334,29 +334,24 @@ inline void start() {
 }
 
 // The CPU engine runs at most so many blocks of a launch from now on; a GPU runs all.
-inline int most_blocks = 0;
 inline void run_few_blocks(int most) {
-  most_blocks = most;
 #if !defined(TL_ON_GPU)
   tl_engine_options options{};
   tl_engine_get_options(&options);
   options.most_blocks = most;
   tl_engine_set_options(&options);
+#else
+  (void)most;
 #endif
 }
 
-// Whether a block of the grid runs. x is first in both.
-inline bool runs(std::initializer_list<int64_t> block, std::initializer_list<int64_t> grid) {
+// Whether the last launch computed a tile of the grid.
+inline bool is_computed(int64_t x, int64_t y = 0, int64_t z = 0) {
 #if defined(TL_ON_GPU)
-  (void)block, (void)grid;
+  (void)x, (void)y, (void)z;
   return true;
 #else
-  uint64_t number = 0, blocks = 1;
-  for (const int64_t *index = block.begin(), *extent = grid.begin(); index != block.end(); ++index, ++extent) {
-    number += blocks * uint64_t(*index);
-    blocks *= uint64_t(*extent);
-  }
-  return tl_engine_runs(number, blocks, most_blocks) != 0;
+  return tl_engine_computed(uint32_t(x), uint32_t(y), uint32_t(z)) != 0;
 #endif
 }
 

@@ -11,6 +11,24 @@ struct BlockTile {
   int x, y;
 };
 
+// A block's coordinates in a grid of up to three dimensions.
+struct BlockCoord {
+  int x, y, z;
+};
+
+// A tile that the block computes in place of the one at its own index. The CPU engine notes which it is, for tests that
+// run only some of the blocks.
+TL_DEVICE BlockCoord taken(BlockCoord tile) {
+#if defined(TL_HOST)
+  tl_engine_note_tile(unsigned(tile.x), unsigned(tile.y), unsigned(tile.z));
+#endif
+  return tile;
+}
+TL_DEVICE BlockTile taken(BlockTile tile) {
+  taken({tile.x, tile.y, static_cast<int>(blockIdx.z)});
+  return tile;
+}
+
 // Whether 32 bits number the blocks of a grid, whose extents along y and z are at most 65,535.
 template <class Grid> TL_DEVICE bool is_numbered_in_32_bits(const Grid& grid) {
   return static_cast<uint64_t>(grid.x) * grid.y * grid.z >> 32 == 0;
@@ -46,7 +64,7 @@ template <int most, GroupOf across = GroupOf::rows, int xcds = 1> TL_DEVICE Bloc
   if (xcds > 1 && !is_numbered_in_32_bits(gridDim)) return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y)};
   const unsigned block = index_by_xcd<xcds>(blockIdx.x + blockIdx.y * gridDim.x, gridDim.x * gridDim.y);
   const unsigned length = across == GroupOf::rows ? gridDim.x : gridDim.y;
-  return tile_in_groups<across>(block, gridDim.x, gridDim.y, xcds == 1 && length < most && most > 2 ? 2 : most);
+  return taken(tile_in_groups<across>(block, gridDim.x, gridDim.y, xcds == 1 && length < most && most > 2 ? 2 : most));
 }
 
 // The same for clusters of `wide` x `high` blocks, which divide the grid: groups consist of whole clusters, and the
@@ -59,13 +77,8 @@ template <int most, GroupOf across, int wide, int high> TL_DEVICE BlockTile grou
   const unsigned group = (length < most && most > 2 ? 2 : most) / thick;
   const unsigned cluster = blockIdx.x / wide + blockIdx.y / high * columns;
   const BlockTile first = tile_in_groups<across>(cluster, columns, rows, group > 0 ? group : 1);
-  return {first.x * wide + int(blockIdx.x % wide), first.y * high + int(blockIdx.y % high)};
+  return taken(BlockTile{first.x * wide + int(blockIdx.x % wide), first.y * high + int(blockIdx.y % high)});
 }
-
-// A block's coordinates in a grid of up to three dimensions.
-struct BlockCoord {
-  int x, y, z;
-};
 
 // About the number of SMs of a large GPU.
 constexpr unsigned wave_blocks = 128;
@@ -79,8 +92,8 @@ template <int least, class Grid> TL_DEVICE BlockCoord lpt_order(unsigned block, 
   const unsigned others = grid.y * grid.z, group = grid.x * least < wave_blocks ? wave_blocks / grid.x : least;
   const unsigned first = block / (group * grid.x) * group, left = others - first, size = left < group ? left : group;
   const unsigned rest = block - first * grid.x, other = first + rest % size;
-  return {static_cast<int>(grid.x - 1 - rest / size), static_cast<int>(other % grid.y),
-          static_cast<int>(other / grid.y)};
+  return taken(BlockCoord{static_cast<int>(grid.x - 1 - rest / size), static_cast<int>(other % grid.y),
+                          static_cast<int>(other / grid.y)});
 }
 template <int least> TL_DEVICE BlockCoord lpt_order() {
   return lpt_order<least>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), gridDim);
@@ -88,8 +101,8 @@ template <int least> TL_DEVICE BlockCoord lpt_order() {
 
 // The coordinates of tile `block` of a grid, x fastest. Any thread.
 template <class Grid> TL_DEVICE BlockCoord tile_coord(unsigned block, const Grid& grid) {
-  return {static_cast<int>(block % grid.x), static_cast<int>(block / grid.x % grid.y),
-          static_cast<int>(block / grid.x / grid.y)};
+  return taken(BlockCoord{static_cast<int>(block % grid.x), static_cast<int>(block / grid.x % grid.y),
+                          static_cast<int>(block / grid.x / grid.y)});
 }
 
 // The same for an order in which each of `xcds` XCDs has a contiguous range of the tiles, of fewer than 2^32 blocks.

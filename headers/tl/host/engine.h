@@ -31,11 +31,11 @@ typedef struct tl_engine_options {
   int32_t workers;     /* OS threads that execute blocks; pinned to cores if more than one */
   int32_t banks;       /* shared-memory banks, for statistics: 32 or 64; 0 means 32 */
   int32_t aliased[2];  /* offsets of shared memory of which the report has "flows": the reads of each write, by lines */
-  int32_t most_blocks; /* 0, or how many blocks of a launch run, not of clusters: tl_engine_runs */
+  int32_t most_blocks; /* 0, or how many blocks of a launch run, at least two clusters: tl_engine_runs */
 } tl_engine_options;
 
-/* Whether a block, by its linear number with x fastest, is one of the `most` (at least 2) of a grid that run: they are
- * spread evenly, the first and the last block among them. Where there are no more blocks than that, all run. */
+/* Whether a block (or cluster), by its linear number with x fastest, is one of the `most` (at least 2) of a grid that
+ * run: they are spread evenly, the first and the last among them. Where there are no more than that, all run. */
 static inline int tl_engine_runs(uint64_t number, uint64_t blocks, int32_t most) {
   const uint64_t last = blocks - 1, steps = (uint64_t)most - 1;
   if (most < 2 || blocks <= (uint64_t)most) return 1;
@@ -83,6 +83,10 @@ typedef struct tl_engine_launch_request {
  * rejected or aborted (deadlock, invalid access); the report has the reason. Other findings do not change this. */
 int tl_engine_launch(const tl_engine_launch_request* request);
 
+/* Whether the last launch computed a tile of the grid; for a launch of which not all blocks run. A block computes the
+ * tile at its index, or those that it notes (tl_engine_note_tile). */
+int tl_engine_computed(uint32_t x, uint32_t y, uint32_t z);
+
 /* ---- kernel: threads and memory ---------------------------------------------------------------------------- */
 
 /* Element types of operands. */
@@ -102,6 +106,7 @@ enum tl_engine_type {
 };
 
 void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */
+void tl_engine_note_tile(uint32_t x, uint32_t y, uint32_t z); /* the block computes this tile, not that at its index */
 uint32_t tl_engine_shared_address(const void* p);           /* 32-bit address in the shared window, as in PTX */
 void tl_engine_yield(void);
 

@@ -124,6 +124,7 @@ int run_launch(LaunchState& launch, Report& report) {
     launch.findings.add_with_sites("launch rejected", reason, {});
   } else {
     if (launch.options.check) GlobalMemory::instance().begin_launch();
+    ComputedTiles::instance().begin_launch(launch.most_clusters() > 0);
     Totals totals{{}, report};
     const CrashHandlers handlers;
     run_workers(launch, totals);

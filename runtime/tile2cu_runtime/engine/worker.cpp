@@ -44,11 +44,11 @@ Worker::~Worker() { active_worker = nullptr; }
 void Worker::run_blocks() {
   const auto& grid = launch.request.grid;
   const std::uint32_t clusters = grid[0] * grid[1] * grid[2] / std::uint32_t(blocks.size());
-  const bool may_skip = blocks.size() == 1 && !launch.grid_barrier;
+  const std::int32_t most = launch.most_clusters();
   while (!launch.abandoned) {
     const std::uint32_t number = launch.next_cluster++;
     if (number >= clusters) break;
-    if (may_skip && !tl_engine_runs(number, clusters, launch.options.most_blocks)) continue;
+    if (!tl_engine_runs(number, clusters, most)) continue;
     if (launch.grid_barrier) launch.grid_barrier->begin(number);
     if (!launch.abandoned) run_cluster(number);
     block_number = number;  // used by the grid barrier; cooperative launches have no clusters
@@ -110,6 +110,7 @@ void Worker::begin_block(std::uint32_t cluster, int rank) {
   block.index = {at.x * extents[0] + within.x, at.y * extents[1] + within.y, at.z * extents[2] + within.z};
   block.number = (block.index.z * request.grid[1] + block.index.y) * request.grid[0] + block.index.x;
   block.living = block_threads;
+  ComputedTiles::instance().block_runs({block.index.x, block.index.y, block.index.z});
   for (BlockBarrier& barrier : block.barriers) barrier.reset();
   auto* const memory = reinterpret_cast<std::uint16_t*>(arena + rank * arena_bytes);
   std::fill_n(memory, (request.shared_bytes + 1) / 2, std::uint16_t(TL_ENGINE_UNWRITTEN_SHARED));

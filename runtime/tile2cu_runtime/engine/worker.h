@@ -1,6 +1,7 @@
 // The engine of one OS thread: executes the blocks of a launch one after another, each GPU thread as a fiber. The
 // blocks of a cluster run concurrently, as if they were one block; a Block has the state of each.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "block_barrier.h"
 #include "block_order.h"
 #include "cluster_barrier.h"
+#include "computed_tiles.h"
 #include "cp_async.h"
 #include "crash_guard.h"
 #include "fiber.h"
@@ -71,6 +73,11 @@ struct LaunchState {
   Findings findings, warnings, flows;
   std::uint32_t cluster[3] = {1, 1, 1};
   int blocks_per_cluster() const { return int(cluster[0] * cluster[1] * cluster[2]); }
+  // How many clusters run if not all blocks do; 0 for all. A cooperative launch runs all.
+  std::int32_t most_clusters() const {
+    const bool some = options.most_blocks > 0 && !request.together;
+    return some ? std::max(2, options.most_blocks / blocks_per_cluster()) : 0;
+  }
   std::atomic<std::uint32_t> next_cluster{0};
   std::atomic<bool> abandoned{false};
   std::optional<GridBarrier> grid_barrier;  // of a cooperative launch

@@ -81,7 +81,7 @@ def _native(dtype: DType) -> str:
 class Reference:
     """Writes the statements of one program. Lines are unindented: clang-format indents them.
 
-    `few_blocks`: only those of the blocks are computed that the CPU engine runs (tl/test.h).
+    `few_blocks`: only those of the tiles are computed that the CPU engine ran (tl/test.h).
     """
 
     def __init__(self, program: Program, names: Names, *, few_blocks: bool = False) -> None:
@@ -108,7 +108,7 @@ class Reference:
             lines.append(self._loop(self.names(block.name), self.text(extent)))
         if self.few_blocks:
             place = ", ".join(self.names(block.name) for block in launch.blocks)
-            lines.append(f"if (!runs({{{place}}}, {{{', '.join(map(self.text, launch.grid))}}})) continue;")
+            lines.append(f"if (!is_computed({place})) continue;")
         lines += [self._array(tile) for tile in launch.tiles]
         return [*lines, *self._block(launch.body), *["}"] * len(launch.grid)]
 

@@ -8,7 +8,7 @@ from tile2cu.analysis.accesses import buffers_written, expressions
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import all_expressions, declares
 from tile2cu.analysis.whole_quotients import whole_multiples
-from tile2cu.core.decisions import TMA_IF
+from tile2cu.core.decisions import PERSISTENT, TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
@@ -36,7 +36,7 @@ _MOST_BYTES, _MOST_BLOCKS = 2**22, 16
 _OURS = (
     "Array OnDevice Workspace Native Sizes Tensors SmallFloat Int4 put get fill same start run bench main reference "
     "reinterpret tolerance maximum minimum floordiv floormod ceildiv absolute require milliseconds device_is_fine "
-    "runs run_few_blocks most_blocks"
+    "is_computed run_few_blocks"
 )
 
 
@@ -45,8 +45,8 @@ def selftest(launches: tuple[Resolved, ...], provenance: tuple[str, ...]) -> Tes
     program = launches[0].program
     require_reference(program)
     names = Names(_names(program), reserved=_OURS.split())
-    few_blocks = _is_large(program) and _blocks_are_independent(launches)
-    writer = Reference(program, names, few_blocks=few_blocks)
+    most_blocks = _most_blocks(launches) if _is_large(program) and _blocks_are_independent(launches) else 0
+    writer = Reference(program, names, few_blocks=most_blocks > 0)
     target = launches[0].target
     sizes = tuple(names(size.name) for size in program.sizes)
     return TestView(
@@ -71,7 +71,7 @@ def selftest(launches: tuple[Resolved, ...], provenance: tuple[str, ...]) -> Tes
         ),
         reference=writer.body(),
         cases=tuple("{" + ", ".join(map(str, case)) + "}" for case in cases(launches)),
-        most_blocks=_MOST_BLOCKS if few_blocks else 0,
+        most_blocks=most_blocks,
     )
 
 
@@ -85,16 +85,27 @@ def _is_large(program: Program) -> bool:
 
 
 def _blocks_are_independent(launches: tuple[Resolved, ...]) -> bool:
-    """Whether a block's place in the grid is that of the program's block, and no other block's results are needed."""
-    where = [grid(resolved) for resolved in launches]
+    """Whether a block computes the same tiles if others do not run: no launch or block reads what others wrote, and no
+    queue hands out the tiles.
+    """
+    first = launches[0]
+    persistent = first.facts.get(first.launch, PERSISTENT)
     return (
         len(launches) == 1
-        and not launches[0].program.workspaces
-        and not launches[0].launch.cluster
-        and not syncs_grid(launches[0].launch.body)
-        and where[0].order is None
-        and not where[0].persistent
+        and not first.program.workspaces
+        and not syncs_grid(first.launch.body)
+        and not (persistent is not None and persistent.queue)
     )
+
+
+def _most_blocks(launches: tuple[Resolved, ...]) -> int:
+    """How many blocks run: those of a persistent kernel compute several tiles each."""
+    first = launches[0]
+    extents = [static_value(extent) for extent in first.launch.grid]
+    if not grid(first).persistent or not all(isinstance(extent, int) for extent in extents):
+        return _MOST_BLOCKS
+    tiles_of_block = -(-prod(int(extent or 1) for extent in extents) // first.target.multiprocessors)
+    return max(2, _MOST_BLOCKS // tiles_of_block)
 
 
 def _tensor(param: Buffer, launches: tuple[Resolved, ...], writer: Reference) -> TestTensorView:
