@@ -103,7 +103,7 @@ def sizes_of(program: Program, choice: Choice) -> dict[str, int]:
     sizes |= dict.fromkeys(_divisors(program) & sizes.keys() - counted, max(1, small // 2))
     for tensor in (param for param in program.params if isinstance(param, Buffer)):
         for extent in (*tensor.shape[choice.first :], *tensor.shape[: choice.first]):
-            if isinstance(extent, Var) and np.prod(shape_of(tensor, _values(program, sizes))) > MAX_ELEMENTS:
+            if isinstance(extent, Var) and np.prod(shape_of(tensor, _values(program, sizes, choice))) > MAX_ELEMENTS:
                 sizes[extent.name] = small
     return sizes
 
@@ -142,20 +142,25 @@ def nudged(program: Program, arguments: Mapping[str, object], choice: Choice) ->
 
 
 def _number(program: Program, param: Var, choice: Choice) -> int | float:
-    """The value of a scalar argument: 1, unless the grid depends on it."""
+    """The value of a scalar argument: 1, unless the grid depends on it or it is an extent of a tensor."""
     if param.dtype.is_float:
         return 0.5
-    extents = (extent for launch in program.launches for extent in launch.grid)
+    tensors = [tensor for tensor in program.params if isinstance(tensor, Buffer)]
+    shapes = [extent for tensor in tensors for extent in tensor.shape]
+    extents = [*shapes, *(extent for launch in program.launches for extent in launch.grid)]
     if not any(part == param for extent in extents for part in walk(extent)):
         return 1
     return choice.sizes[0] if param.name in _counted(program) else choice.sizes[-1]
 
 
-def _values(program: Program, sizes: Mapping[str, int]) -> Values:
-    """The sizes as the interpreter has them."""
+def _values(program: Program, sizes: Mapping[str, int], choice: Choice) -> Values:
+    """The sizes and the scalar arguments as the interpreter has them."""
     values = Values(Memory())
     for size in program.sizes:
         values.set(size, np.array([sizes[size.name]]))
+    for param in program.params:
+        if isinstance(param, Var):
+            values.set(param, np.array([_number(program, param, choice)]))
     return values
 
 
@@ -176,7 +181,7 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
     rng = np.random.default_rng(choice.seed)
     chosen = _chosen(program) if choice.by_hand else None
     sizes, tables = (sizes_of(program, choice), {}) if chosen is None else chosen(rng)
-    values = _values(program, sizes)
+    values = _values(program, sizes, choice)
     bounds = index_bounds(program, values)
     arguments: dict[str, object] = dict(sizes)
     total = 0
@@ -225,7 +230,9 @@ def with_strides(program: Program, arguments: Mapping[str, object], name: str, a
     param = next(param for param in program.params if param.name == name)
     if not isinstance(param, Buffer) or param.strides is None or not array.size:
         return array.copy()
-    values = _values(program, {size.name: int(str(arguments[size.name])) for size in program.sizes})
+    values = Values(Memory())
+    for size in program.sizes:
+        values.set(size, np.array([int(str(arguments[size.name]))]))
     strides = strides_of(param, array.shape, values, {})
     last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
     memory = np.zeros(last + 1, array.dtype)

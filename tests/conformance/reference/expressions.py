@@ -76,6 +76,18 @@ def _divisor(values: Array, mask: Array) -> Array:
     return np.where(values == 0, 1, values)
 
 
+def _nth_set(bits: int, base: int, nth: int) -> int:
+    """The place of the n-th set bit from `base` on, upwards or, if n is negative, downwards; all bits if there is none.
+
+    [CUDA Math API, Integer Intrinsics: __fns]
+    """
+    if nth == 0:
+        return base if bits >> base & 1 else 0xFFFFFFFF
+    places = range(base, 32) if nth > 0 else range(base, -1, -1)
+    found = [place for place in places if bits >> place & 1]
+    return found[abs(nth) - 1] if len(found) >= abs(nth) else 0xFFFFFFFF
+
+
 class Values:
     """The values of variables, and of expressions of them. All are arrays of one dimension: one value for each of the
     elements that are computed side by side, or a single one for all of them."""
@@ -126,6 +138,11 @@ class Values:
             raise CannotInterpret("an operation on tiles at another place for each thread")
         return int(values[0])
 
+    def alike(self, expr: Expr, mask: Array) -> list[Array]:
+        """The mask in parts, for each of which the value of an expression is the same."""
+        values = np.broadcast_to(self.of(expr, mask), mask.shape)
+        return [mask & (values == value) for value in np.unique(values[mask])]
+
     def elements(self, at: Expr, mask: Array) -> Iterator[Array]:
         """The elements from an address on, as many as it has."""
         assert isinstance(at, Address) and isinstance(at.buffer, Buffer)
@@ -161,6 +178,8 @@ class Values:
         if known and expr.args and self.thread is not None:
             values = [self._of(arg, mask) for arg in expr.args]
             return among_lanes(expr.function, values[0], values[-1], mask)
+        if expr.function in ("any_of_block", "all_of_block"):  # nothing tells the threads apart: they vote alike
+            return self._as(expr.args[0], BOOL, mask)
         return None
 
     def _as(self, expr: Expr, dtype: DType, mask: Array) -> Array:
@@ -219,6 +238,11 @@ class Values:
             case "popcount":
                 bits = self._of(args[0], mask).astype(numpy_dtype(expr.dtype))
                 return np.unpackbits(bits[:, None].view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
+            case "first_set":
+                return np.array([(int(bits) & -int(bits)).bit_length() for bits in self._of(args[0], mask)])
+            case "nth_set":
+                bits, base, nth = (np.broadcast_to(self._as(arg, arg.dtype, mask), mask.shape) for arg in args)
+                return np.array([_nth_set(*map(int, each)) for each in zip(bits, base, nth, strict=True)])
             case "if_then_else":
                 return self._select(expr, mask)
             case "dp4a":  # T.dp4a

@@ -35,6 +35,9 @@ def among_lanes(name: str, values: Array, operand: Array, mask: Array) -> Array:
         alike = groups[:, :, None] == groups[:, None, :]
         return (alike.astype(np.uint64) << np.arange(lanes, dtype=np.uint64)).sum(axis=2, dtype=np.uint64).reshape(-1)
     match function.removeprefix("warp_").removesuffix("_of_warp"):
+        case "match_all":  # the lanes of the group, or none
+            alike = (groups == groups[:, :1]).all(axis=1)
+            found = np.where(alike, np.uint64((1 << lanes) - 1), np.uint64(0))
         case "any":
             found = groups.astype(bool).any(axis=1)
         case "all":

@@ -7,7 +7,7 @@ from copy import copy
 
 import numpy as np
 
-from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, rounded, undefined
+from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, rounded, same_bits, undefined
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Buffer, Scope
@@ -36,8 +36,8 @@ class Memory:
         # Fragments in a loop over elements: their contents before it, and the iteration that wrote each element since.
         self._before: dict[int, tuple[Array, Array]] = {}
         self._of_threads: frozenset[int] = frozenset()  # fragments of which each thread has one of its own
-        # The type that each shared tile was written as last: memory of which a view shows another type is used again.
-        self._seen_as: dict[int, DType] = {}
+        # The tile that each shared memory was written as last, itself or a view of it as another type.
+        self._seen_as: dict[int, Buffer] = {}
 
     def begin_loop(self, fragments: list[Buffer]) -> None:
         """Begins a loop over elements that writes these: an iteration reads the previous contents, or what it wrote."""
@@ -96,9 +96,15 @@ class Memory:
         return CannotInterpret(f"{buffer.name}, the bits of {buffer.memory.name} as {buffer.dtype}")
 
     def _seen(self, buffer: Buffer) -> None:
-        """A tile is read: as the type that was written there last, if it is seen as several."""
-        if buffer.scope is Scope.SHARED and self._seen_as.setdefault(id(buffer.memory), buffer.dtype) != buffer.dtype:
-            raise self._bits(buffer)
+        """A tile is read: if its memory was written as another type, its elements are made of those bits."""
+        if buffer.scope is not Scope.SHARED:
+            return
+        last = self._seen_as.setdefault(id(buffer.memory), buffer)
+        if last.dtype != buffer.dtype:
+            found = same_bits(self._of(last), last.dtype, buffer.dtype)
+            if found.size != self._of(buffer).size:
+                raise self._bits(buffer)
+            self._data[id(buffer)] = found.reshape(self._of(buffer).shape)
 
     def _extent(self, extent: Expr) -> int:
         """An extent of a view."""
@@ -108,9 +114,9 @@ class Memory:
     def _written(self, buffer: Buffer, chosen: tuple[object, ...]) -> None:
         """Elements are written; of a tensor, no other block may have written them."""
         if buffer.scope is Scope.SHARED:
-            if self._seen_as.get(id(buffer.memory), buffer.dtype) != buffer.dtype:
+            if self._seen_as.get(id(buffer.memory), buffer).dtype != buffer.dtype:
                 self._of(buffer)[...] = undefined((1,), buffer.dtype)
-            self._seen_as[id(buffer.memory)] = buffer.dtype
+            self._seen_as[id(buffer.memory)] = buffer
         if self._writers is not None and buffer.scope is Scope.GLOBAL:
             base = self._of(buffer.memory)
             key = self._phase, id(buffer.memory)

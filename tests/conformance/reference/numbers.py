@@ -110,6 +110,13 @@ def reinterpreted(values: Array, source: DType, target: DType) -> Array:
     return converted(stored(values, source).view(numpy_dtype(target)), target)
 
 
+def same_bits(values: Array, source: DType, target: DType) -> Array:
+    """All elements of a tile as the elements of another type that their bits are."""
+    memory = np.ascontiguousarray(in_memory(stored(values, source), source)).reshape(-1)
+    held = np.dtype(np.uint8) if target.is_packed else numpy_dtype(target)
+    return converted(from_memory(memory.view(np.uint8).view(held), target), target)
+
+
 def in_memory(values: Array, dtype: DType) -> Array:
     """A caller's array in the kernel's representation: 4-bit elements two per byte, the first in bits 0 to 3."""
     if not dtype.is_packed:

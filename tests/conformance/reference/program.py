@@ -54,8 +54,10 @@ from tile2cu.core.program import (
 
 _ONE = np.ones(1, bool)
 # One statement after the other, all threads side by side: what orders them has nothing left to do.
-_ORDER = "sync_warp mbarrier_expect fence_async_proxy cp_async_commit cp_async_wait"
-_NOTHING = frozenset((*_ORDER.split(), "griddepcontrol_wait", "griddepcontrol_launch_dependents"))
+_ORDER = "sync_warp mbarrier_expect fence_async_proxy cp_async_commit cp_async_wait ::__nanosleep"
+# A store by TMA is done when it is issued.
+_STORES = "tma_store_commit block_tma_store_wait block_tma_store_wait_read"
+_NOTHING = frozenset((*_ORDER.split(), *_STORES.split(), "griddepcontrol_wait", "griddepcontrol_launch_dependents"))
 _ARRIVALS = frozenset(("mbarrier_arrive", "mbarrier_arrive_expect", "cp_async_arrive"))
 _WAITS = frozenset(("mbarrier_wait", "barrier_sync"))
 
@@ -422,6 +424,14 @@ class Block:
 
     def _at_barrier(self, call: Call, mask: Array) -> None:
         """Threads come to a barrier, wait at one, or both."""
+        if call.function.startswith("mbarrier") or call.function == "cp_async_arrive":
+            for part in self.values.alike(call.args[0].indices[0], mask):  # type: ignore[attr-defined]
+                self._at_one_barrier(call, part)
+        else:
+            self._at_one_barrier(call, mask)
+
+    def _at_one_barrier(self, call: Call, mask: Array) -> None:
+        """All come to the same one."""
         threads = int(mask.sum()) if self.lanes > 1 else self.in_group or self.launch.threads
         if call.function.startswith("barrier"):
             number, needed = (self.values.number(arg, mask) for arg in call.args)

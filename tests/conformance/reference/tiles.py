@@ -32,7 +32,8 @@ class Tiles:
         """Runs the statement if it is one of these."""
         match stmt:
             case Copy():
-                self._copy(stmt, mask)
+                for part in self._at_one_place(stmt, mask):
+                    self._copy(stmt, part)
             case AtomicTile():
                 self._atomic(stmt, mask)
             case Fill():
@@ -46,6 +47,14 @@ class Tiles:
             case _:
                 return False
         return True
+
+    def _at_one_place(self, stmt: Copy, mask: Array) -> list[Array]:
+        """The mask in parts whose threads name the same tiles: each warp, for example, may copy a row of its own."""
+        parts = [mask]
+        if len(mask) > 1 and Scope.LOCAL not in (stmt.src.buffer.scope, stmt.dst.buffer.scope) and stmt.row is None:
+            for place in (*stmt.src.ranges, *stmt.dst.ranges):
+                parts = [each for part in parts for each in self.values.alike(place.start, part)]
+        return parts
 
     def _box(self, region: Region, mask: Array, extents: tuple[Expr, ...] | None = None) -> Box:
         """The place of a region; `extents` of the kept dimensions, where the other side has them."""
