@@ -9,6 +9,7 @@ comma-separated list such as `g++,nvcc`, turns that skip into a failure: CI list
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import itertools
 import os
@@ -237,6 +238,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     items[:] = [item for item in items if item not in left]
     config.hook.pytest_deselected(items=list(left))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests live as long as the run: the garbage collector need not visit them again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 def sample(cases: list[pytest.Function]) -> list[pytest.Function]:

@@ -39,6 +39,7 @@ def compile_alone(command: list[str], header: Path, folder: Path, suffix: str) -
     assert "warning" not in done.stderr, done.stderr
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("header", [h for h in [*COMMON, *HOST] if not needs_cdna(h)], ids=name)
 def test_gxx(gxx: str, header: Path, tmp_path: Path) -> None:
     command = [gxx, "-std=c++17", "-O0", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-psabi"]

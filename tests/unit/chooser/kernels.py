@@ -1,5 +1,6 @@
 """Kernels whose parameters decide more than tiles, or less."""
 
+from functools import cache
 from pathlib import Path
 
 from tile2cu.choosing import Tunable
@@ -39,8 +40,9 @@ def tunable_text(text: str, target: str = "cuda:sm_90a", **bindings: object) -> 
     return Tunable(path=path, text=text, kernel=None, target=find(target), bindings=tuple(bindings.items()))
 
 
+@cache
 def example(name: str, target: str = "cuda:sm_90a", **bindings: object) -> Tunable:
-    """A kernel of examples/."""
+    """A kernel of examples/: one object for all tests, as it keeps what it has decided of each setting."""
     path = EXAMPLES / f"{name}.py"
     text = path.read_text(encoding="utf-8")
     return Tunable(path=path, text=text, kernel=None, target=find(target), bindings=tuple(bindings.items()))

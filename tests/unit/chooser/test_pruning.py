@@ -16,6 +16,7 @@ def ranking(name: str, shape: tuple[int, int, int]) -> Ranking:
     return example(name).ranking(dict(zip("MNK", shape, strict=True)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ["gemm_relu", "gemm_clusters", "gemm_hybrid"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_no_setting_is_predicted_below_the_bound_of_its_tile(name: str, shape: tuple[int, int, int]) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tile2cu_runtime.compile import Build, host_flags, precompiled_headers
+from tile2cu_runtime.compilers import find_gxx
+
 PROLOGUE = """
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
@@ -96,7 +99,9 @@ MISUSES = [
 
 
 def compile_body(gxx: str, headers: Path, body: str) -> subprocess.CompletedProcess[str]:
-    command = [gxx, "-x", "c++", "-std=c++17", "-fsyntax-only", "-Wno-psabi", f"-I{headers}", "-"]
+    command = (gxx, "-x", "c++", *host_flags(check=True), "-I", str(headers))
+    precompiled = precompiled_headers(Build(compile=command, link=(), identity=find_gxx().version))
+    command = (*command, *precompiled, "-fsyntax-only", "-")
     return subprocess.run(command, input=PROLOGUE + body + "}\n", capture_output=True, text=True, timeout=60)
 
 

@@ -15,51 +15,51 @@ from tile2cu.tuning.search import tune
 
 SIZES = {"M": 64, "N": 4096, "K": 4096}
 KERNEL = example("gemm_relu")
-CANDIDATES = candidates_of([KERNEL], SIZES)
 FAMILY = [example(name) for name in ("gemm_relu", "gemm_clusters", "gemm_few_rows")]
+ranking = cache(partial(KERNEL.ranking, SIZES))
+candidates = cache(partial(candidates_of, [KERNEL], SIZES))
 
 
 def tuned(us_of: Callable[[Candidate], float], most: int = 16, **options: object) -> tuple[Tuned, Machine]:
     machine = Machine(us_of, **options)  # type: ignore[arg-type]
-    return tune(sorted_sizes(SIZES), around, CANDIDATES, machine, most=most), machine
+    return tune(sorted_sizes(SIZES), around, candidates(), machine, most=most), machine
 
 
-RANKING = KERNEL.ranking(SIZES)
 around = lru_cache(maxsize=None)(partial(legal_neighbours, [KERNEL]))
 
 
 @cache
 def predicted(candidate: Candidate) -> float:
-    return RANKING.time_of(dict(candidate.setting)).us
+    return ranking().time_of(dict(candidate.setting)).us
 
 
 def test_candidates_are_the_models_leaders_and_the_files_own() -> None:
-    assert len(CANDIDATES.leaders) >= 8
-    assert CANDIDATES.chosen == Candidate("gemm_relu.py", KERNEL.choice(SIZES).setting)
-    first = CANDIDATES.first(12)
-    assert first[:2] == [CANDIDATES.chosen, CANDIDATES.default]
-    assert set(CANDIDATES.leaders[:8]) <= set(first)
+    assert len(candidates().leaders) >= 8
+    assert candidates().chosen == Candidate("gemm_relu.py", KERNEL.choice(SIZES).setting)
+    first = candidates().first(12)
+    assert first[:2] == [candidates().chosen, candidates().default]
+    assert set(candidates().leaders[:8]) <= set(first)
 
 
 def test_at_most_sixteen_settings_are_measured_interleaved() -> None:
     found, machine = tuned(predicted)
     assert len(found.figures) + len(found.rejected) <= 16
-    assert CANDIDATES.default in {each.candidate for each in found.figures}
+    assert candidates().default in {each.candidate for each in found.figures}
     assert [rounds for _, rounds in machine.races] == [3, 3, 11]
     assert all(len(settings) > 1 for settings, _ in machine.races)
 
 
 def test_the_models_choice_stays_where_nothing_is_faster_by_one_percent() -> None:
     def flat(candidate: Candidate) -> float:
-        return 10.0 if candidate == CANDIDATES.chosen else 9.95
+        return 10.0 if candidate == candidates().chosen else 9.95
 
     for seed in range(5):
         found, _ = tuned(flat, noise=0.02, seed=seed)
-        assert (found.best.candidate, found.by) == (CANDIDATES.chosen, "model")
+        assert (found.best.candidate, found.by) == (candidates().chosen, "model")
 
 
 def test_a_setting_that_is_faster_by_more_wins() -> None:
-    challenger = CANDIDATES.leaders[3]
+    challenger = candidates().leaders[3]
 
     def one_faster(candidate: Candidate) -> float:
         return 9.0 if candidate == challenger else 10.0
@@ -71,13 +71,13 @@ def test_a_setting_that_is_faster_by_more_wins() -> None:
 
 
 def test_the_default_wins_where_the_model_is_wrong() -> None:
-    found, _ = tuned(lambda candidate: 5.0 if candidate == CANDIDATES.default else 10.0)
-    assert found.best.candidate == CANDIDATES.default
+    found, _ = tuned(lambda candidate: 5.0 if candidate == candidates().default else 10.0)
+    assert found.best.candidate == candidates().default
     assert found.best.us <= found.default_us
 
 
 def test_settings_one_step_around_the_fastest_are_measured() -> None:
-    own = dict(CANDIDATES.leaders[0].setting)
+    own = dict(candidates().leaders[0].setting)
     better = {**own, "num_stages": own["num_stages"] - (1 if own["num_stages"] < 8 else 2)}
     target = Candidate("gemm_relu.py", tuple(better.items()))
     found, machine = tuned(lambda candidate: 5.0 if candidate == target else predicted(candidate))
@@ -87,9 +87,9 @@ def test_settings_one_step_around_the_fastest_are_measured() -> None:
 
 def test_wrong_results_are_never_timed() -> None:
     def wrong(candidate: Candidate) -> bool:
-        return dict(candidate.setting)["block_N"] == own["block_N"] and candidate != CANDIDATES.default
+        return dict(candidate.setting)["block_N"] == own["block_N"] and candidate != candidates().default
 
-    own = dict(CANDIDATES.chosen.setting)
+    own = dict(candidates().chosen.setting)
     found, machine = tuned(predicted, wrong=wrong)
     assert found.rejected
     assert not any(wrong(each) for raced, _ in machine.races for each in raced)
@@ -98,14 +98,14 @@ def test_wrong_results_are_never_timed() -> None:
 
 def test_few_measurements_are_enough_for_the_choice_and_the_default() -> None:
     found, machine = tuned(predicted, most=2)
-    assert {each.candidate for each in found.figures} == {CANDIDATES.chosen, CANDIDATES.default}
+    assert {each.candidate for each in found.figures} == {candidates().chosen, candidates().default}
 
 
 def test_time_that_is_over_ends_the_search_with_what_is_there() -> None:
     machine = Machine(predicted)
-    found = tune(sorted_sizes(SIZES), around, CANDIDATES, machine, out_of_time=lambda: True)
+    found = tune(sorted_sizes(SIZES), around, candidates(), machine, out_of_time=lambda: True)
     assert len(machine.races) == 1
-    assert found.best.candidate == CANDIDATES.chosen
+    assert found.best.candidate == candidates().chosen
 
 
 def test_two_tunings_agree() -> None:
