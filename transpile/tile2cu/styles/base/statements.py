@@ -2,16 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tile2cu.core.expr import negated
-from tile2cu.plan import ops
+from tile2cu.plan import ops, structure
 from tile2cu.plan.claims import Claim, CpAsyncs, TmaBoxes
 from tile2cu.plan.kernel import EarlyExit
 from tile2cu.plan.producer_ops import Visit
 from tile2cu.plan.structure import Block, Paragraph, Statement
 from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, wrapped
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.view import StatementView, text_line
 
 _PER_TILE = (CpAsyncs, TmaBoxes)  # true of each tile: stated above the first of neighbours with equal ones
@@ -20,7 +22,10 @@ _PER_TILE = (CpAsyncs, TmaBoxes)  # true of each tile: stated above the first of
 class Statements(ABC):
     """Prints the blocks of a kernel of `file`; a style gives the view of an operation."""
 
-    file: str
+    def __init__(self, file: str, printer: Printer) -> None:
+        self.file, self.printer = file, printer
+        self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
+        self.at_continue = ""  # what a `continue` must do first
 
     @abstractmethod
     def view(self, op: ops.Op) -> StatementView:
@@ -33,6 +38,27 @@ class Statements(ABC):
             first, *others = self._paragraph(paragraph)
             views += [replace(first, gap=bool(views)), *others]
         return tuple(views)
+
+    def control(self, op: structure.If | structure.For | structure.While) -> StatementView:
+        """A branch, or a loop of each thread."""
+        match op:
+            case structure.If():
+                condition = {"condition": self.printer.condition(op.condition)}
+                return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
+            case structure.For():
+                with self.continuing(""):
+                    return StatementView("loop", head(op, self.printer), body=self.views(op.body))
+            case structure.While():
+                condition = {"condition": self.printer.condition(op.condition)}
+                with self.continuing(""):
+                    return StatementView("while", condition, body=self.views(op.body))
+
+    @contextmanager
+    def continuing(self, first: str) -> Iterator[None]:
+        """Prints a loop in which a `continue` does something `first`."""
+        outside, self.at_continue = self.at_continue, first
+        yield
+        self.at_continue = outside
 
     def early_exit(self, early: EarlyExit | None, printer: Printer) -> tuple[StatementView, ...]:
         """What all threads do first: those of a block that would write nothing leave."""

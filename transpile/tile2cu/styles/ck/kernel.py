@@ -16,7 +16,6 @@ from tile2cu.styles.base.comments import about_vote, listed, rule_line
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
-from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
 from tile2cu.styles.ck import vocabulary as words
@@ -37,14 +36,16 @@ from tile2cu.styles.ck.types import in_ck
 class CkKernel(Statements):
     """Prints one kernel of `file`."""
 
+    printer: CkPrinter
+
     def __init__(self, plan: Kernel, printer: Printer, constants: Constants, file: str) -> None:
         """Errors: T2C-E034 for what no kernel may have."""
-        self.plan, self.file = plan, file
+        self.plan = plan
         self._check()
         held = {each.tile.name: each.layout for each in plan.registers.fragments}
         everywhere = frozenset(name for name, layout in held.items() if isinstance(layout, Replicated))
         given = {each.name: getattr(printer, each.name) for each in fields(Printer)}
-        self.printer = CkPrinter(**given, everywhere=everywhere)
+        super().__init__(file, CkPrinter(**given, everywhere=everywhere))
         every = tuple(operations(plan.body))
         copied = written_by_copies(every)
         accumulators = {name: layout for name, layout in held.items() if isinstance(layout, MfmaTile)}
@@ -111,14 +112,8 @@ class CkKernel(Statements):
         match op:
             case structure.PipelinedLoop() if op.stores and op.direct is None:
                 return self.pipelines.view(op, self.views)
-            case structure.If():
-                condition = {"condition": self.printer.condition(op.condition)}
-                return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
-            case structure.For():
-                return StatementView("loop", head(op, self.printer), body=self.views(op.body))
-            case structure.While():
-                condition = {"condition": self.printer.condition(op.condition)}
-                return StatementView("while", condition, body=self.views(op.body))
+            case structure.If() | structure.For() | structure.While():
+                return self.control(op)
             case _:
                 text = self._text(op)
         claims = [each for each in op.claims if not isinstance(each, (Evicts, Streams, ElementsTogether))]

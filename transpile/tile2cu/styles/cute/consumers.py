@@ -1,7 +1,6 @@
 """Loops whose tiles a producer loads, as the consumers run them."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from tile2cu.analysis.accesses import buffers_read
 from tile2cu.plan.producer_ops import (
@@ -31,15 +30,13 @@ from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called, fields
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.fragments import sharing
+from tile2cu.styles.cute.parts import Parts
 from tile2cu.styles.cute.producer import Role
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.wgmma import fences
 
-if TYPE_CHECKING:
-    from tile2cu.styles.cute.kernel import CuteKernel
 
-
-def consume(op: Consume, role: Role, kernel: "CuteKernel") -> StatementView:
+def consume(op: Consume, role: Role, kernel: Parts) -> StatementView:
     """A loop whose iterations wait for their stage and release it."""
     tile = op.iterations.tiles[0]
     with role.iterations(op.iterations) as loop:
@@ -58,7 +55,7 @@ def consume(op: Consume, role: Role, kernel: "CuteKernel") -> StatementView:
         return StatementView("block", {}, body=(*first, each)) if first else each
 
 
-def prefetched(op: Prefetch, loop: FromZero, trips: str, kernel: "CuteKernel") -> tuple[StatementView, ...]:
+def prefetched(op: Prefetch, loop: FromZero, trips: str, kernel: Parts) -> tuple[StatementView, ...]:
     """What precedes a loop whose vectors are loaded one iteration earlier: registers, the load, the first one's."""
     names, k = kernel.printer.names, loop.k
     tiles = [kernel.copies.waiting(copy) for copy in op.copies]
@@ -80,7 +77,7 @@ def _loop(
     return StatementView("loop", each | {"move": ", ".join(filter(None, (f"++{loop.k}", also)))}, line, body=body)
 
 
-def visit(visiting: VisitedWork, kernel: "CuteKernel") -> StatementView:
+def visit(visiting: VisitedWork, kernel: Parts) -> StatementView:
     """Where the way has led."""
     names = kernel.printer.names
     given = ", ".join(names(var.name) for var in visiting.values)
@@ -88,7 +85,7 @@ def visit(visiting: VisitedWork, kernel: "CuteKernel") -> StatementView:
     return replace(text_line(text), gap=True)
 
 
-def visits(op: Visits, kernel: "CuteKernel") -> StatementView:
+def visits(op: Visits, kernel: Parts) -> StatementView:
     """What is done there."""
     with fields(op.visiting, kernel.printer) as names:
         views = kernel.views(op.body)
@@ -96,7 +93,7 @@ def visits(op: Visits, kernel: "CuteKernel") -> StatementView:
     return StatementView("visits", parts, op.source.span.line, body=views)
 
 
-def each_active(op: EachActive, kernel: "CuteKernel") -> StatementView:
+def each_active(op: EachActive, kernel: Parts) -> StatementView:
     """What decides about iterations, and the visit."""
     printer = kernel.printer
     decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(heading((op.branch,))))
@@ -110,7 +107,7 @@ def each_active(op: EachActive, kernel: "CuteKernel") -> StatementView:
     )
 
 
-def overlapped(op: Overlapped, role: Role, kernel: "CuteKernel") -> StatementView:
+def overlapped(op: Overlapped, role: Role, kernel: Parts) -> StatementView:
     """A loop whose schedule interleaves two iterations."""
     if op.visiting is not None:
         raise unsupported("iterations that are skipped", op.source.span)
@@ -126,7 +123,7 @@ def _counting(op: Overlapped, loop: FromZero) -> tuple[StatementView, ...]:
     return (text_line(f"const int num_iterations = {loop.trips};"),) * named
 
 
-def _rolled(op: Overlapped, loop: FromZero, role: Role, kernel: "CuteKernel") -> StatementView:
+def _rolled(op: Overlapped, loop: FromZero, role: Role, kernel: Parts) -> StatementView:
     """A loop whose MMAs are in flight while the next iteration writes their operands."""
     printer, tile, k = kernel.printer, op.iterations.tiles[0], loop.k
     if op.rings:
@@ -171,7 +168,7 @@ class Overlap:
 
     op: Overlapped
     role: Role
-    kernel: "CuteKernel"
+    kernel: Parts
     loop: FromZero
     names: dict[int, str] = field(default_factory=dict)  # of parts with statements
     changed: str = ""

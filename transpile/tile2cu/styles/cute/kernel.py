@@ -1,7 +1,6 @@
 """A kernel's plan as CuTe: its tensors, fragments and shared tiles, and the statements over them."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import fields, replace
 
 from tile2cu.core.expr import Named, static_value
@@ -20,10 +19,8 @@ from tile2cu.styles.base.comments import BODY_WIDTH, listed, rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
-from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.pipelined import pipelined, release_method
 from tile2cu.styles.base.register_sum import with_sum
-from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
 from tile2cu.styles.base.vocabulary import ALIGNED
@@ -37,6 +34,7 @@ from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import Fragments
 from tile2cu.styles.cute.maps import ByTma, Maps
 from tile2cu.styles.cute.mma import Mmas
+from tile2cu.styles.cute.parts import Parts
 from tile2cu.styles.cute.producer import Role
 from tile2cu.styles.cute.reductions import Reductions
 from tile2cu.styles.cute.shared import SharedTiles
@@ -53,7 +51,7 @@ OfProducer = (
 )
 
 
-class CuteKernel(Statements):
+class CuteKernel(Parts):
     """Prints one kernel of `file`."""
 
     def __init__(
@@ -64,9 +62,9 @@ class CuteKernel(Statements):
         held = plan.registers.fragments
         everywhere = frozenset(each.tile.name for each in held if isinstance(each.layout, Replicated))
         given = {each.name: getattr(printer, each.name) for each in fields(Printer)}
-        self.plan, self.constants, self.file = plan, constants, file
+        super().__init__(file, CutePrinter(**given, checked=checked, everywhere=everywhere))
+        self.plan, self.constants = plan, constants
         self._check()
-        self.printer = CutePrinter(**given, checked=checked, everywhere=everywhere)
         self.mmas: dict[str, ops.Mma] = {}  # by the accumulator
         role = plan.producer
         loading = (role.prologue, role.loads, role.nested) if role is not None else ()
@@ -85,8 +83,6 @@ class CuteKernel(Statements):
         self.role = Role(plan.producer, self, self._indices) if plan.producer is not None else None
         self.mma = Mmas(self.printer, self.fragments, self.copies)
         self.reductions = Reductions(self.printer, self.fragments)
-        self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
-        self._at_continue = ""
 
     @property
     def by_instance(self) -> bool:
@@ -195,13 +191,6 @@ class CuteKernel(Statements):
         each = (*role.each_tile(), replace(first, gap=True), *others)
         return (*role.over_tiles(role.next_tile(), each), *end)
 
-    @contextmanager
-    def continuing(self, first: str) -> Iterator[None]:
-        """Prints a loop in which a `continue` does something `first`."""
-        outside, self._at_continue = self._at_continue, first
-        yield
-        self._at_continue = outside
-
     # ---- statements ---------------------------------------------------------------------------------------------
 
     def view(self, op: ops.Op) -> StatementView:
@@ -213,7 +202,7 @@ class CuteKernel(Statements):
                 with self.continuing(""):
                     return pipelined(op, self.printer, self.constants, self.views)
             case structure.If() | structure.For() | structure.While():
-                return self._control(op)
+                return self.control(op)
             case op if isinstance(op, OfProducer):
                 return self._of_producer(op)
             case ops.ProxyFence() | ops.MmaWait() | structure.Invoke():
@@ -227,19 +216,6 @@ class CuteKernel(Statements):
                 text, left_out = self._text(op), (Streams,) if self.copies.evicts(op) else (Evicts, Streams)
         claims = (each for each in op.claims if not isinstance(each, left_out))
         return text_line(in_cute(text), 0, tuple(comment(each, self.printer.names) for each in claims))
-
-    def _control(self, op: structure.If | structure.For | structure.While) -> StatementView:
-        match op:
-            case structure.If():
-                condition = {"condition": self.printer.condition(op.condition)}
-                return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
-            case structure.For():
-                with self.continuing(""):
-                    return StatementView("loop", head(op, self.printer), body=self.views(op.body))
-            case structure.While():
-                condition = {"condition": self.printer.condition(op.condition)}
-                with self.continuing(""):
-                    return StatementView("while", condition, body=self.views(op.body))
 
     def _by_instance(self, op: copy_ops.StoreByInstance) -> StatementView:
         condition = {"condition": f"{words.TMA_CAN_ADDRESS}<Alignment>", "static": "yes"}
@@ -346,7 +322,7 @@ class CuteKernel(Statements):
             case ops.ClearIf():
                 return f"if ({self.printer.condition(op.condition)}) clear({names(op.tile.buffer.name)});"
             case ops.Leave():
-                first = f"{self._at_continue}\n" if op.continues and self._at_continue else ""
+                first = f"{self.at_continue}\n" if op.continues and self.at_continue else ""
                 return first + ("continue;" if op.continues else "break;")
             case ops.FillLocal():
                 value = self.printer.text(op.value, op.buffer.dtype)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Persistent
@@ -17,10 +16,8 @@ from tile2cu.styles.base.roles import SOONER, Notes, members
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
 from tile2cu.styles.base.visits import ITERATIONS, TILES, called
 from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.parts import Parts
 from tile2cu.styles.cute.support import unsupported
-
-if TYPE_CHECKING:
-    from tile2cu.styles.cute.kernel import CuteKernel
 
 _PROLOGUE = "prologue"
 
@@ -28,7 +25,7 @@ _PROLOGUE = "prologue"
 class Role:
     """Prints the producer of a kernel; `indices` declare where a tile of work of a persistent kernel is."""
 
-    def __init__(self, producer: Producer, kernel: "CuteKernel", indices: tuple[Declaration, ...]) -> None:
+    def __init__(self, producer: Producer, kernel: Parts, indices: tuple[Declaration, ...]) -> None:
         """Errors: T2C-E034."""
         self.producer, self.kernel, self.indices = producer, kernel, indices
         self.names, self.counter = kernel.printer.names, kernel.fragments.counter

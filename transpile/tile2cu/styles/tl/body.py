@@ -1,7 +1,6 @@
 """A kernel's body as views for the templates."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 
 from tile2cu.core.expr import Expr
@@ -9,23 +8,21 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer
 from tile2cu.plan import ops, structure
 from tile2cu.plan.claims import StoredLast
-from tile2cu.plan.producer_ops import AcquireStage, AwaitStage, Iterations, PrefetchNext, Visit, Visits
+from tile2cu.plan.producer_ops import AcquireStage, AwaitStage, PrefetchNext, Visit, Visits
 from tile2cu.plan.scalar_ops import Atomic, AtomicVector, Store
 from tile2cu.plan.structure import Elementwise, Purpose, Scaled, Statement, Writers
 from tile2cu.styles.base.claims import comment
 from tile2cu.styles.base.comments import about_vote, listed
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.pipelined import pipelined, release_method
-from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.consumers import OfProducer, of_producer
 from tile2cu.styles.tl.elementwise import dots_of_four, let, packets
-from tile2cu.styles.tl.iterations import Texts, iterations, pipeline_name
+from tile2cu.styles.tl.iterations import pipeline_name
 from tile2cu.styles.tl.operations import Operations
+from tile2cu.styles.tl.parts import Parts
 from tile2cu.styles.tl.staged import staged
 from tile2cu.styles.tl.tensors import located
 
@@ -49,7 +46,7 @@ _Line = (
 _ON_ONE_LINE = Store | Atomic | AtomicVector | structure.DotsOfFour
 
 
-class Body(Statements):
+class Body(Parts):
     """Prints blocks of a kernel of `file`. `layout_of` and `layout_of_tile` name layouts of loops and fragments."""
 
     def __init__(
@@ -60,15 +57,8 @@ class Body(Statements):
         layout_of: Callable[[FragmentLayout, tuple[Expr, ...]], str],
         layout_of_tile: Callable[[Buffer], str],
     ) -> None:
-        self.operations = operations
-        self.printer: Printer = operations.printer
-        self.constants = constants
-        self.file = file
+        super().__init__(operations, constants, file, layout_of_tile)
         self.layout_of = layout_of
-        self.layout_of_tile = layout_of_tile
-        self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
-        self._texts: Texts | None = None  # of the producer's loop that is printed
-        self._at_continue = ""  # what a `continue` must do first
 
     def statement(self, statement: Statement, above: list[str]) -> StatementView:
         """The statement under its comments; what a way visits is under those of its own statements."""
@@ -89,11 +79,10 @@ class Body(Statements):
                 return self._pipelined(op)
             case Elementwise():
                 return self._scaled(op, op.scales) if op.scales is not None else self._elementwise(op)
-            case structure.For():
-                with self.continuing(""):
-                    return StatementView("loop", head(op, self.printer), body=self.views(op.body))
-            case structure.While() | structure.If() | structure.OfGroup():
-                return self._conditional(op)
+            case structure.If() | structure.For() | structure.While():
+                return self.control(op)
+            case structure.OfGroup():
+                return StatementView("branch", {"condition": f"{tl.GROUP}() == {op.group}"}, body=self.views(op.body))
             case structure.Invoke():
                 return self._invoke(op)
             case AwaitStage():
@@ -104,22 +93,6 @@ class Body(Statements):
                 return text_line(self._text(op))
             case _:
                 return self.operations.view(op)
-
-    @contextmanager
-    def iterations(self, of: Iterations) -> Iterator[Texts]:
-        """The texts of a producer's loop that is printed."""
-        outside = self._texts
-        with iterations(of, self.printer, self.constants) as texts:
-            self._texts = texts
-            yield texts
-        self._texts = outside
-
-    @contextmanager
-    def continuing(self, first: str) -> Iterator[None]:
-        """Prints a loop in which a `continue` does something `first`."""
-        outside, self._at_continue = self._at_continue, first
-        yield
-        self._at_continue = outside
 
     def _by_one_holder(self, op: structure.ByOneHolder, above: list[str]) -> StatementView:
         first, *others = op.body
@@ -132,18 +105,6 @@ class Body(Statements):
             if op.stores:
                 return staged(op, self.operations, self.constants, self.views)
             return pipelined(op, self.printer, self.constants, self.views)
-
-    def _conditional(self, op: structure.While | structure.If | structure.OfGroup) -> StatementView:
-        match op:
-            case structure.OfGroup():
-                return StatementView("branch", {"condition": f"{tl.GROUP}() == {op.group}"}, body=self.views(op.body))
-            case structure.While():
-                condition = {"condition": self.printer.condition(op.condition)}
-                with self.continuing(""):
-                    return StatementView("while", condition, body=self.views(op.body))
-            case structure.If():
-                condition = {"condition": self.printer.condition(op.condition)}
-                return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
 
     def _invoke(self, op: structure.Invoke) -> StatementView:
         """A call; where it is given addresses of a tensor's elements that may be outside, only if they are inside."""
@@ -167,13 +128,13 @@ class Body(Statements):
         return text_line(text, op.source.span.line)
 
     def _await_stage(self, op: AwaitStage) -> StatementView:
-        assert self._texts is not None, "rings belong to a producer's loop"
-        ring, texts = pipeline_name(op.ring.tile, self.printer.names), self._texts
+        assert self.texts is not None, "rings belong to a producer's loop"
+        ring, texts = pipeline_name(op.ring.tile, self.printer.names), self.texts
         text = f"{ring}.consumer_wait({texts.before}{texts.k});"
         return text_line(text, op.source.span.line, tuple(comment(claim, self.printer.names) for claim in op.claims))
 
     def _leave(self, op: ops.Leave) -> str:
-        first = f"{self._at_continue}\n" if op.continues and self._at_continue else ""
+        first = f"{self.at_continue}\n" if op.continues and self.at_continue else ""
         return first + ("continue;" if op.continues else "break;")
 
     def _text(self, op: "_Line") -> str:

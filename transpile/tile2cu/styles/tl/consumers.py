@@ -1,7 +1,6 @@
 """Loops of a kernel with a producer, as views for the templates: who loads, and who consumes."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tile2cu.plan.ping_pong_ops import PingPong
 from tile2cu.plan.producer_ops import (
@@ -22,17 +21,15 @@ from tile2cu.styles.base.visits import called, fields
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts
 from tile2cu.styles.tl.overlap import overlapped
+from tile2cu.styles.tl.parts import Parts
 from tile2cu.styles.tl.ping_pong import ping_pong
 from tile2cu.styles.tl.staged import staged_tile
-
-if TYPE_CHECKING:
-    from tile2cu.styles.tl.body import Body
 
 OfProducer = Produce | Consume | Overlapped | PingPong | Visit | Visits | EachActive
 _LOADS = {Loads.LOOP: "produce", Loads.ONCE: "produce_once", Loads.VISITED: "load_taken"}
 
 
-def of_producer(op: OfProducer, body: "Body") -> StatementView:
+def of_producer(op: OfProducer, body: Parts) -> StatementView:
     """The view of a part of a schedule with a producer."""
     match op:
         case Visit():
@@ -46,7 +43,7 @@ def of_producer(op: OfProducer, body: "Body") -> StatementView:
                 return _loop(op, texts, body)
 
 
-def _loop(op: Produce | Consume | Overlapped | PingPong, texts: Texts, body: "Body") -> StatementView:
+def _loop(op: Produce | Consume | Overlapped | PingPong, texts: Texts, body: Parts) -> StatementView:
     match op:
         case Produce(how=Loads.LOOP) if not texts.stage:
             return _produce_counted(op, texts, body)
@@ -60,7 +57,7 @@ def _loop(op: Produce | Consume | Overlapped | PingPong, texts: Texts, body: "Bo
             return _consume(op, texts, body)
 
 
-def _produce_counted(op: Produce, texts: Texts, body: "Body") -> StatementView:
+def _produce_counted(op: Produce, texts: Texts, body: Parts) -> StatementView:
     """The loads of a loop whose pipelines count iterations."""
     k, count = texts.k, texts.count
     named = [text_line(f"const int {count} = {texts.trips};")] * (count == "num_iterations")
@@ -74,7 +71,7 @@ def _produce_counted(op: Produce, texts: Texts, body: "Body") -> StatementView:
     return StatementView("branch", {"condition": f"{tl.THREAD}() == threads"}, body=(*named, loop, *done))
 
 
-def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
+def _consume(op: Consume, texts: Texts, body: Parts) -> StatementView:
     stage = texts.stage
     release = f"{texts.pipeline}.{release_method(waits_for_loads=op.waits_for_loads)}({stage or texts.k});"
     release += f"\n{stage}.advance();" * bool(stage)
@@ -89,7 +86,7 @@ def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
     return StatementView("consume", parts, body=views, orelse=ahead)
 
 
-def _prefetched(op: Prefetch, texts: Texts, body: "Body", inside: bool) -> tuple[StatementView, ...]:
+def _prefetched(op: Prefetch, texts: Texts, body: Parts, inside: bool) -> tuple[StatementView, ...]:
     """What stands before a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
     names, k, trips = body.printer.names, texts.k, texts.trips if inside else texts.count
     tiles = {id(copy): staged_tile(copy, body.printer, kind_of_line=tl.PREFETCHED_VECTOR) for copy in op.copies}
@@ -110,7 +107,7 @@ def _prefetched(op: Prefetch, texts: Texts, body: "Body", inside: bool) -> tuple
     )
 
 
-def _visit(visiting: VisitedWork, body: "Body") -> StatementView:
+def _visit(visiting: VisitedWork, body: Parts) -> StatementView:
     """Where the way has led."""
     names = body.printer.names
     given = ", ".join(names(var.name) for var in visiting.values)
@@ -118,7 +115,7 @@ def _visit(visiting: VisitedWork, body: "Body") -> StatementView:
     return replace(text_line(text), gap=True)
 
 
-def _visits(op: Visits, body: "Body") -> StatementView:
+def _visits(op: Visits, body: Parts) -> StatementView:
     """What is done there."""
     with fields(op.visiting, body.printer) as names:
         views = body.views(op.body)
@@ -128,7 +125,7 @@ def _visits(op: Visits, body: "Body") -> StatementView:
     return StatementView("visits", parts, op.source.span.line, body=views)
 
 
-def _each_active(op: EachActive, body: "Body") -> StatementView:
+def _each_active(op: EachActive, body: Parts) -> StatementView:
     """What decides about iterations, and the visit."""
     printer = body.printer
     decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(heading((op.branch,))))

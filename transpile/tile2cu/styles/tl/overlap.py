@@ -1,7 +1,6 @@
 """A loop whose schedule interleaves two iterations: its parts as lambdas, each once, and the phases that run them."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from tile2cu.plan.producer_ops import (
     AwaitLoads,
@@ -25,12 +24,10 @@ from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts, pipeline_name
-
-if TYPE_CHECKING:
-    from tile2cu.styles.tl.body import Body
+from tile2cu.styles.tl.parts import Parts
 
 
-def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
+def overlapped(op: Overlapped, texts: Texts, body: Parts) -> StatementView:
     """The view of the loop."""
     loop = _Loop(op, texts, body)
     if op.rolled:
@@ -70,7 +67,7 @@ class _Loop:
 
     op: Overlapped
     texts: Texts
-    body: "Body"
+    body: Parts
     names: dict[int, str] = field(default_factory=dict)  # of parts with statements
     changed: str = ""
     masked: tuple[str, str, str] = ("", "", "")  # the condition, the mask, the parameter that applies it
@@ -326,7 +323,7 @@ def _skipped(loop: _Loop, count: str) -> tuple[StatementView, ...]:
     return (loop.line("\n".join((head, *skips, "}"))),)
 
 
-def _deferred_sum(op: Overlapped, body: "Body") -> tuple[StatementView, ...]:
+def _deferred_sum(op: Overlapped, body: Parts) -> tuple[StatementView, ...]:
     """What adds up the lanes' parts of a sum, behind the loop; nothing where each iteration does it."""
     late = op.running
     if late is None:

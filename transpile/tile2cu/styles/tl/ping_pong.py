@@ -1,7 +1,6 @@
 """A loop whose iterations two warpgroups take in alternation: its parts as lambdas, and who runs which when."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from tile2cu.plan.ops import Op
 from tile2cu.plan.ping_pong_ops import (
@@ -32,9 +31,7 @@ from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts
 from tile2cu.styles.tl.overlap import rescaled
-
-if TYPE_CHECKING:
-    from tile2cu.styles.tl.body import Body
+from tile2cu.styles.tl.parts import Parts
 
 Views = tuple[StatementView, ...]
 _EVENTS = {Event.MMAS_ISSUED: tl.MMA_STARTED, Event.STORED: tl.FRAGMENT_STORED}
@@ -42,7 +39,7 @@ _FIRST = "the other warpgroup's MMAs come after these"
 _WHOSE = "for the values of one iteration: a warpgroup's own, those received, or those whose names end with _now"
 
 
-def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
+def ping_pong(op: PingPong, texts: Texts, body: Parts) -> StatementView:
     """The view of the loop."""
     loop = _Loop(op, texts, body, {})
     loop.calls.update({part.kind: loop.name(part) for steps in (op, *op.steps) for part in steps.parts})
@@ -82,7 +79,7 @@ class _Loop:
 
     op: PingPong
     texts: Texts
-    body: "Body"
+    body: Parts
     calls: dict[PingPongKind, str]
 
     @property
