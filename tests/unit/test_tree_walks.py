@@ -15,11 +15,10 @@ _MAY_WALK = ("analysis", "chooser", "core", "frontend")  # the folders whose wor
 _LOWERS = (
     "plan/body.py",
     "plan/structure.py",
+    "styles/base/statements.py",
     "styles/tl/body.py",
     "styles/cute/elementwise.py",
-    "styles/cute/kernel.py",
     "styles/ck/elementwise.py",
-    "styles/ck/kernel.py",
 )  # the tree to a plan, a plan's own branches, and those to text
 _TRAVERSALS = ("bodies", "walk_stmts")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tile2cu.cli import VERBS, main
+from tile2cu.cli import FORM_NAMES, VERBS, main
+from tile2cu.cli.diagnostics import FORMATS
 
 WRONG = (
     "import tilelang.language as T\n\n@T.prim_func\ndef f(X: T.Tensor((4,), 'float33')):\n    with T.Kernel(1): pass\n"
@@ -82,3 +83,8 @@ def test_errors_of_the_runtime_are_diagnostics(project: Path, capsys: pytest.Cap
     assert main(["run", "f.json", "--format", "json"]) == 1
     (error,) = json.loads(capsys.readouterr().out)["errors"]
     assert error["code"].startswith("T2C-R0")
+
+
+def test_the_names_of_forms_are_those_of_all_forms() -> None:
+    """The command line has them without importing the forms."""
+    assert tuple(sorted(FORMATS)) == FORM_NAMES

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile2cu.cli import FORM_NAMES
 from tile2cu.cli.colour import coloured
 from tile2cu.core.codes import CODES
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
@@ -86,7 +85,7 @@ FORMATS: Mapping[str, Callable[[Sequence[Diagnostic]], str]] = {
 def add_format(parser: argparse.ArgumentParser) -> None:
     """--format and -Werror."""
     help = "how errors and warnings are printed: text on the standard error (default), others on the standard output"
-    parser.add_argument("--format", choices=FORM_NAMES, default="text", help=help)
+    parser.add_argument("--format", choices=sorted(FORMATS), default="text", help=help)
     add_werror(parser)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import libcst as cst
 
@@ -17,9 +17,6 @@ from tile2cu.frontend.record import Recorder
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, as_expr, number_dtype
 from tile2cu.targets import SM80, Target
-
-if TYPE_CHECKING:
-    from tile2cu.frontend.live import Live
 
 
 @dataclass
@@ -65,6 +62,17 @@ class Found:
     @property
     def origin(self) -> str:
         return f"{self.how} at {Path(self.span.file).name}:{self.span.line}"
+
+
+class Caller(Protocol):
+    """What a running program knows of its call of a kernel: frontend/live.py."""
+
+    @property
+    def out_idx(self) -> object: ...
+    @property
+    def own_barriers(self) -> bool: ...
+    def variable(self, name: str, span: Span) -> Found | None: ...
+    def datum(self, name: str, span: Span) -> Found | None: ...
 
 
 @dataclass
@@ -134,7 +142,7 @@ class Context:
     wanted: str = ""  # the kernel whose calls are looked for, in a run of the file's driver
     aside: int = 0  # how many branches around the current statement of a driver are not taken
     options: dict[str, tuple[object, Span]] = field(default_factory=dict)  # of a driver's command line, with defaults
-    live: "Live | None" = None  # what the program that calls the kernel knows, where one runs
+    live: "Caller | None" = None  # what the program that calls the kernel knows, where one runs
 
     def bind_static(
         self, name: str, value: object, span: Span, *, formula: str, comment: str, origin: str = ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from tile2cu.tilelang.kernel import JITKernel
 from tile2cu.tilelang.notes import once
 from tile2cu.tilelang.supply import TensorSupplyType, made_up
 from tile2cu.tilelang.symbols import others
 from tile2cu.tilelang.utils.tensor import torch_assert_close
+from tile2cu_runtime.kernel import Kernel
 from tile2cu_runtime.timing import Timer, TorchGpu
 
 __all__ = ["Profiler", "TensorSupplyType", "do_bench"]
@@ -20,10 +20,20 @@ _TIMES = Callable[[Sequence[float]], float]
 _MODES: Mapping[str, _TIMES] = {"mean": statistics.median, "median": statistics.median, "min": min, "max": max}
 
 
+class Profiled(Protocol):
+    """What a profiler calls: a compiled kernel, by its tensors."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def params(self) -> tuple[Any, ...]: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
 class Profiler:
     """Calls a kernel on made-up tensors: `do_bench`, `assert_allclose`, `run_once`."""
 
-    def __init__(self, kernel: JITKernel, supply: TensorSupplyType = TensorSupplyType.Auto) -> None:
+    def __init__(self, kernel: Profiled, supply: TensorSupplyType = TensorSupplyType.Auto) -> None:
         self.kernel = kernel
         self.func = kernel
         self.supply = supply
@@ -64,8 +74,8 @@ class Profiler:
         expected = _listed(reference_program(*(each.clone() if hasattr(each, "clone") else each for each in inputs)))
         found = _listed(self.kernel(*inputs))
         if not found:  # a kernel that writes to its arguments, with the tensors it is said to write
-            written = [each.name for each in self.kernel.manifest.tensors if each.written]
-            names = [each.name for each in self.kernel.manifest.called]
+            written = [each.name for each in self.kernel.kernel.manifest.tensors if each.written]
+            names = [each.name for each in self.kernel.kernel.manifest.called]
             found = [inputs[names.index(name)] for name in written]
         if len(found) < len(expected):
             raise AssertionError(f"the kernel gives {len(found)} tensors, the reference {len(expected)}")
