@@ -12,6 +12,7 @@ from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.scalars import scalar
 
 Key = tuple[str, tuple[Expr, ...]]  # of an element: its buffer's name and its indices
 
@@ -109,14 +110,10 @@ class ElementStatements(ABC):
                 yield self.store(op)
             case Atomic():
                 yield self.atomic(op)
-            case structure.Let():
-                value = printer.text(op.value, op.var.dtype)
-                yield self.in_style(f"const {op.var.dtype.cpp} {printer.names(op.var.name)} = {value};")
-            case Declare():
-                value = printer.text(op.init, op.var.dtype)
-                yield self.in_style(f"{op.var.dtype.cpp} {printer.names(op.var.name)} = {value};")
+            case structure.Let() | Declare():
+                yield self.in_style(scalar(op, printer))
             case Assign():
-                yield f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
+                yield scalar(op, printer)
             case structure.If():
                 head = f"if ({printer.condition(op.condition)}) {{"
                 for condition, inside in op.arms:

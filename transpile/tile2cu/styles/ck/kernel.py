@@ -16,6 +16,7 @@ from tile2cu.styles.base.comments import about_vote, listed, rule_line
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
+from tile2cu.styles.base.scalars import prelude_values, scalar
 from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
 from tile2cu.styles.ck import vocabulary as words
@@ -26,7 +27,7 @@ from tile2cu.styles.ck.fragments import Fragments
 from tile2cu.styles.ck.gemm import Gemms, layouts_of_operands, written_by_copies
 from tile2cu.styles.ck.pipeline import Pipelines
 from tile2cu.styles.ck.reductions import reduction
-from tile2cu.styles.ck.scalars import atomic, declare
+from tile2cu.styles.ck.scalars import atomic
 from tile2cu.styles.ck.shared import SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Tensors
@@ -93,9 +94,7 @@ class CkKernel(Statements):
     def setup(self) -> tuple[Declaration, ...]:
         """The block's indices, views of tensors, shared tiles and their windows."""
         declared = list(block_indices(self.plan.grid, self.printer))
-        for let in self.plan.launch.prelude:
-            value = self.printer.text(let.value, let.var.dtype)
-            declared.append(Declaration(f"const {let.var.dtype.cpp} {self.printer.names(let.var.name)} = {value};"))
+        declared += prelude_values(self.plan.launch, self.printer)
         declared += self.tensors.declared()
         declared += self.shared.names()
         return tuple(Declaration(in_ck(each.text), each.comments) for each in declared)
@@ -185,10 +184,8 @@ class CkKernel(Statements):
                 return f"for (auto& element : {names(op.buffer.name)}) element = {value};"
             case ops.Leave():
                 return "continue;" if op.continues else "break;"
-            case structure.Let() | Declare():
-                return declare(op, self.printer)
-            case Assign():
-                return f"{names(op.var.name)} {op.operator}= {self.printer.text(op.value, op.var.dtype)};"
+            case structure.Let() | Declare() | Assign():
+                return scalar(op, self.printer)
             case Store():
                 value = self.printer.text(op.value, op.buffer.dtype)
                 return f"{self.printer.element(op.buffer, op.indices)} {op.operator}= {value};"

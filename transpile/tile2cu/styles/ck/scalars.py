@@ -1,19 +1,12 @@
 """Operations of each thread on single values."""
 
 from tile2cu.core.program import Reduction, Scope
-from tile2cu.plan import structure
-from tile2cu.plan.scalar_ops import Atomic, Declare
+from tile2cu.plan.scalar_ops import Atomic
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.expressions import CkPrinter
 from tile2cu.styles.ck.support import unsupported
 
 _ATOMIC = {Reduction.SUM: words.ATOMIC_ADD, Reduction.MAX: words.ATOMIC_MAX, Reduction.MIN: words.ATOMIC_MIN}
-
-
-def declare(op: structure.Let | Declare, printer: CkPrinter) -> str:
-    """A name for a value, or a variable."""
-    const, value = ("const ", op.value) if isinstance(op, structure.Let) else ("", op.init)
-    return f"{const}{op.var.dtype.cpp} {printer.names(op.var.name)} = {printer.text(value, op.var.dtype)};"
 
 
 def atomic(op: Atomic, printer: CkPrinter) -> str:

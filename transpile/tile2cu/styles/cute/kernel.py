@@ -21,6 +21,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.pipelined import pipelined, release_method
 from tile2cu.styles.base.register_sum import with_sum
+from tile2cu.styles.base.scalars import prelude_values, scalar
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
 from tile2cu.styles.base.vocabulary import ALIGNED
@@ -131,7 +132,7 @@ class CuteKernel(Parts):
 
     def setup(self) -> tuple[Declaration, ...]:
         """The instance's copies, tensors, shared tiles and the block's indices."""
-        names, declared = self.printer.names, []
+        declared: list[Declaration] = []
         if self.by_instance:
             for each in self.copies.types:
                 declared.append(Declaration(f"using {each.name} = typename Copies<Alignment>::{each.name};"))
@@ -139,10 +140,7 @@ class CuteKernel(Parts):
         declared += self.shared.names()
         declared += self.role.setup() if self.role is not None else ()
         declared += block_indices(self.plan.grid, self.printer) if self.plan.persistent is None else ()
-        for let in self.plan.launch.prelude:
-            value = self.printer.text(let.value, let.var.dtype)
-            declared.append(Declaration(f"const {let.var.dtype.cpp} {names(let.var.name)} = {value};"))
-        return tuple(declared)
+        return (*declared, *prelude_values(self.plan.launch, self.printer))
 
     def _tensor(self, tensor: Buffer) -> Declaration:
         reads_bits = tensor.of is not None and tensor.of.dtype != tensor.dtype
@@ -327,12 +325,8 @@ class CuteKernel(Parts):
             case ops.FillLocal():
                 value = self.printer.text(op.value, op.buffer.dtype)
                 return f"for (auto& element : {names(op.buffer.name)}) element = {value};"
-            case structure.Let():
-                return f"const {op.var.dtype.cpp} {names(op.var.name)} = {self.printer.text(op.value, op.var.dtype)};"
-            case Declare():
-                return f"{op.var.dtype.cpp} {names(op.var.name)} = {self.printer.text(op.init, op.var.dtype)};"
-            case Assign():
-                return f"{names(op.var.name)} {op.operator}= {self.printer.text(op.value, op.var.dtype)};"
+            case structure.Let() | Declare() | Assign():
+                return scalar(op, self.printer)
             case Store():
                 return self._store(op)
             case Atomic():

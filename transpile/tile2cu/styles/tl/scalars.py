@@ -7,6 +7,7 @@ from tile2cu.core.expr import Call, Expr
 from tile2cu.core.program import Buffer
 from tile2cu.plan import scalar_ops
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.scalars import scalar
 from tile2cu.styles.tl import vocabulary as tl
 
 ScalarOp = scalar_ops.Assign | scalar_ops.Atomic | scalar_ops.AtomicVector | scalar_ops.Declare | scalar_ops.Store
@@ -19,15 +20,12 @@ class Scalars:
     printer: Printer
 
     def __call__(self, op: ScalarOp) -> str:
-        text, names = self.printer.text, self.printer.names
         match op:
-            case scalar_ops.Declare():
-                return f"{op.var.dtype.cpp} {names(op.var.name)} = {text(op.init, op.var.dtype)};"
-            case scalar_ops.Assign():
-                return f"{names(op.var.name)} {op.operator}= {text(op.value, op.var.dtype)};"
+            case scalar_ops.Declare() | scalar_ops.Assign():
+                return scalar(op, self.printer)
             case scalar_ops.Store():
                 target = self.printer.element(op.buffer, op.indices)
-                return f"{target} {op.operator}= {text(op.value, op.buffer.dtype)};"
+                return f"{target} {op.operator}= {self.printer.text(op.value, op.buffer.dtype)};"
             case scalar_ops.Atomic():
                 return self._atomic(op)
             case scalar_ops.AtomicVector():

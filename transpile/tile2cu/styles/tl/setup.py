@@ -7,6 +7,7 @@ from tile2cu.plan.tensors import TensorViews
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
+from tile2cu.styles.base.scalars import prelude_values
 from tile2cu.styles.base.shared import place_of
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.tl import vocabulary as tl
@@ -16,7 +17,6 @@ from tile2cu.styles.tl.tensors import parameter
 
 def setup(plan: Kernel, shared: Shared, printer: Printer) -> tuple[Declaration, ...]:
     """Views of the tensors, names for the shared tiles, and the block's indices."""
-    names = printer.names
     declared = [Declaration(parameter(view, printer)) for view in plan.tensors.views]
     if declared:
         about = (line for sentence in _about(plan.tensors) for line in wrapped(sentence, BODY_WIDTH))
@@ -30,9 +30,7 @@ def setup(plan: Kernel, shared: Shared, printer: Printer) -> tuple[Declaration, 
     declared += [_named(space.name, plan, printer) for space in plan.workspaces]
     declared += _started(plan.barriers, printer) if plan.barriers is not None else []
     declared += [] if plan.grid.persistent else block_indices(plan.grid, printer)
-    for let in plan.launch.prelude:
-        value = printer.text(let.value, let.var.dtype)
-        declared.append(Declaration(f"const {let.var.dtype.cpp} {names(let.var.name)} = {value};"))
+    declared += prelude_values(plan.launch, printer)
     return tuple(declared)
 
 

@@ -1,0 +1,28 @@
+"""Variables of each thread, which all styles write alike."""
+
+from tile2cu.core.expr import Expr, Var
+from tile2cu.core.program import Launch
+from tile2cu.plan.scalar_ops import Assign, Declare
+from tile2cu.plan.structure import Let
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.view import Declaration
+
+
+def scalar(op: Let | Declare | Assign, printer: Printer) -> str:
+    """A name for a value, a variable, or its new value."""
+    match op:
+        case Let():
+            return _constant(op.var, op.value, printer)
+        case Declare():
+            return f"{op.var.dtype.cpp} {printer.names(op.var.name)} = {printer.text(op.init, op.var.dtype)};"
+        case Assign():
+            return f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
+
+
+def prelude_values(launch: Launch, printer: Printer) -> list[Declaration]:
+    """The values that are computed before a kernel's tiles are declared."""
+    return [Declaration(_constant(let.var, let.value, printer)) for let in launch.prelude]
+
+
+def _constant(var: Var, value: Expr, printer: Printer) -> str:
+    return f"const {var.dtype.cpp} {printer.names(var.name)} = {printer.text(value, var.dtype)};"
