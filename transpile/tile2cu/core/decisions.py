@@ -24,7 +24,6 @@ from tile2cu.core.program import (
     WgmmaWait,
 )
 from tile2cu.core.schedule import (
-    Aliasing,
     EarlyExit,
     Hazard,
     LptOrder,
@@ -37,12 +36,10 @@ from tile2cu.core.schedule import (
     RegisterShares,
     Retirement,
     Schedule,
-    SharedBudget,
-    Staging,
     VotedRescale,
     WarpSpecialised,
-    Workspace,
 )
+from tile2cu.core.shared_memory import Aliasing, SharedBudget, Staging, Workspace
 
 LAYOUT: Key[FragmentLayout] = Key(
     "layout",

@@ -1,14 +1,12 @@
-"""Decisions with structure: pipelines, barriers, schedules and the shared-memory budget."""
+"""Decisions with structure: pipelines, barriers and schedules."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from math import lcm, prod
+from math import lcm
 
-from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Binary, Expr, Var, static_value
-from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Parallel, Reduce, Stmt, Store
 
 
@@ -469,21 +467,6 @@ class RegisterShares:
         return f"{self.producer} in the producer's warpgroup, {self.consumer} in the others"
 
 
-@dataclass(frozen=True)
-class Staging:
-    """A shared tile through which a fragment, or its transpose, is stored by TMA. Shape in elements.
-
-    It may alias another tile, `where`, that is not live any more.
-    """
-
-    name: str
-    like: Buffer
-    dtype: DType
-    layout: SharedLayout
-    where: Buffer | None = None
-    transposed: bool = False
-
-
 @dataclass(frozen=True, kw_only=True)
 class PackedDot:
     """A packed dot product that a loop adds to `sum`: four 2-bit numbers of `packed` times four int8 of `tile`.
@@ -593,76 +576,3 @@ def implied(condition: Multiple, by: tuple[Multiple, ...]) -> bool:
 def handed_name(tile: Buffer) -> str:
     """The name of the shared memory through which values of a fragment go from one warpgroup to another."""
     return f"{tile.name}_handed"
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """Shared memory in which warps exchange partial results of a reduction or a scan.
-
-    `extents` is the shape of the exchanged values of `dtype`; a reduction has one set from each of `warps` warps, a
-    scan (`warps` 0) holds its tile once. That of `row_values` holds the exchanged values of a fragment.
-    """
-
-    name: str
-    dtype: DType
-    extents: tuple[int, ...]
-    warps: int
-    row_values: Buffer | None = None
-
-    @property
-    def bytes(self) -> int:
-        return prod(self.extents) * max(1, self.warps) * self.dtype.bytes
-
-
-@dataclass(frozen=True)
-class Part:
-    """Shared tiles that are live between two lines of the user's file."""
-
-    tiles: tuple[str, ...]
-    first_line: int
-    last_line: int
-
-
-@dataclass(frozen=True)
-class Aliasing:
-    """Aliased parts of shared memory: their tiles have disjoint lifetimes.
-
-    No tile of one part is live while one of another is. The workspaces of reductions, each of which begins with a
-    barrier, are then aliased, too, or alone where there are no parts.
-    """
-
-    parts: tuple[Part, ...]
-    workspaces: bool = False
-
-    @property
-    def joins_workspaces(self) -> bool:
-        return bool(self.parts) or self.workspaces
-
-    def mates(self, name: str) -> tuple[str, ...]:
-        """The tiles of other parts, which alias this one."""
-        if not any(name in part.tiles for part in self.parts):
-            return ()
-        return tuple(other for part in self.parts if name not in part.tiles for other in part.tiles)
-
-    def __str__(self) -> str:
-        if not self.parts:
-            return "workspaces of reductions"
-        return ", then ".join(" and ".join(part.tiles) for part in self.parts)
-
-
-SCHEDULED_ROW = "drawn_tiles"  # the budget's row for published tiles
-ACTIVE_ROW = "active_iterations"  # the same for the active iterations that a producer publishes
-BARRIERS = "barriers"  # the budget's row for the barriers of a producer's pipeline
-
-
-@dataclass(frozen=True)
-class SharedBudget:
-    """The shared-memory budget of a block, in bytes: each tile with all its stages, and the total.
-
-    `aliased`: first and last offset of the memory that tiles of several lifetimes share; empty without aliasing.
-    """
-
-    tiles: tuple[tuple[str, int], ...]
-    total: int
-    limit: int
-    aliased: tuple[int, ...] = field(default=(), repr=False)

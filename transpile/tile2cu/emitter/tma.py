@@ -18,7 +18,8 @@ from tile2cu.core.decisions import (
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Key
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region
-from tile2cu.core.schedule import Multiple, Persistent, Pipeline, Staging
+from tile2cu.core.schedule import Multiple, Persistent, Pipeline
+from tile2cu.core.shared_memory import Staging
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.shared import overlay_of, staging_tiles

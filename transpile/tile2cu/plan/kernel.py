@@ -6,7 +6,8 @@ from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT, STORE_OUTSTANDING, WORKSPACES
 from tile2cu.core.expr import Expr
 from tile2cu.core.program import Buffer, Launch, Scope
-from tile2cu.core.schedule import Aliasing, Persistent, Staging, Workspace
+from tile2cu.core.schedule import Persistent
+from tile2cu.core.shared_memory import Aliasing, Staging, Workspace
 from tile2cu.plan import roles
 from tile2cu.plan.body import Lowering
 from tile2cu.plan.grid import Grid, grid

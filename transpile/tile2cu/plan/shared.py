@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.prelude import producer_loop, producer_pipelines
-from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     ALIASING,
     PERSISTENT,
@@ -17,7 +16,8 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Scope
-from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS
+from tile2cu.core.schedule import BARRIER_BYTES
+from tile2cu.core.shared_memory import BARRIERS, Aliasing, Part, Staging, Workspace
 from tile2cu.plan.ping_pong import ping_pong_of
 from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer import rings_of
@@ -44,7 +44,7 @@ class SharedTile:
 class StagingTile:
     """The tile through which a fragment, or its transpose, leaves by TMA; it may have the memory of `instead_of`."""
 
-    staging: schedule.Staging
+    staging: Staging
     instead_of: SharedTile | None
     rule: str
 
@@ -53,7 +53,7 @@ class StagingTile:
 class Overlaid:
     """Parts of the tiles that are never in use together and so share memory; `file` has their lines."""
 
-    parts: tuple[tuple[schedule.Part, tuple[SharedTile, ...]], ...]
+    parts: tuple[tuple[Part, tuple[SharedTile, ...]], ...]
     file: str
     rule: str
 
@@ -66,7 +66,7 @@ class Workspaces:
     that is reduced to, where there is one.
     """
 
-    spaces: tuple[schedule.Workspace, ...]
+    spaces: tuple[Workspace, ...]
     like: tuple[Buffer | None, ...]
     joined: bool
     beside: bool
@@ -171,12 +171,12 @@ def shared_tile(tile: Buffer, resolved: Resolved, bytes_: int = 0) -> SharedTile
     return SharedTile(tile=tile, layout=layout, stages=stages, bytes=bytes_, rule=fact.rule, handed=handed)
 
 
-def overlay_of(resolved: Resolved) -> schedule.Aliasing:
+def overlay_of(resolved: Resolved) -> Aliasing:
     """The parts of shared memory that are in use one after the other."""
-    return resolved.facts.get(resolved.launch, ALIASING) or schedule.Aliasing(())
+    return resolved.facts.get(resolved.launch, ALIASING) or Aliasing(())
 
 
-def staging_tiles(resolved: Resolved) -> tuple[schedule.Staging, ...]:
+def staging_tiles(resolved: Resolved) -> tuple[Staging, ...]:
     """The tiles through which fragments leave by TMA."""
     return resolved.facts.get(resolved.launch, STORE_STAGING) or ()
 

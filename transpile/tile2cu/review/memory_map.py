@@ -6,7 +6,8 @@ Offsets are from left to right, statements from top to bottom: aliased memory is
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.core.schedule import Staging, Workspace, round_up
+from tile2cu.core.schedule import round_up
+from tile2cu.core.shared_memory import Staging, Workspace
 from tile2cu.plan import shared as plan
 from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg

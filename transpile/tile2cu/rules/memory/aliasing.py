@@ -45,7 +45,8 @@ from tile2cu.core.program import (
     Sync,
     While,
 )
-from tile2cu.core.schedule import Aliasing, Part, Pipeline
+from tile2cu.core.schedule import Pipeline
+from tile2cu.core.shared_memory import Aliasing, Part
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory.storage import shared_budget_of, shared_tiles, workspaces_of
 

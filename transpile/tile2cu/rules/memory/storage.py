@@ -35,21 +35,8 @@ from tile2cu.core.program import (
     Scan,
     Scope,
 )
-from tile2cu.core.schedule import (
-    ACTIVE_ROW,
-    BARRIER_BYTES,
-    BARRIERS,
-    SCHEDULED_ROW,
-    Aliasing,
-    MmaOverlap,
-    PingPong,
-    Pipeline,
-    SharedBudget,
-    Staging,
-    Workspace,
-    handed_name,
-    round_up,
-)
+from tile2cu.core.schedule import BARRIER_BYTES, MmaOverlap, PingPong, Pipeline, handed_name, round_up
+from tile2cu.core.shared_memory import ACTIVE_ROW, BARRIERS, SCHEDULED_ROW, Aliasing, SharedBudget, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.free import VECTOR_BYTES
 from tile2cu.rules.schedule.pipeline import ping_pong_of

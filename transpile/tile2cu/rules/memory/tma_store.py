@@ -48,7 +48,8 @@ from tile2cu.core.program import (
     Stmt,
     While,
 )
-from tile2cu.core.schedule import Multiple, SharedBudget, Staging
+from tile2cu.core.schedule import Multiple
+from tile2cu.core.shared_memory import SharedBudget, Staging
 from tile2cu.passes.predicated_copies import bounded
 from tile2cu.passes.transposed_stores import transposing
 from tile2cu.passes.unstage_results import Unstaged, unstaged

@@ -56,7 +56,8 @@ from tile2cu.core.program import (
     WgmmaWait,
     While,
 )
-from tile2cu.core.schedule import Aliasing, Hazard, PartBarrier, Pipeline
+from tile2cu.core.schedule import Hazard, PartBarrier, Pipeline
+from tile2cu.core.shared_memory import Aliasing
 from tile2cu.rules.engine import Context, Decision, Example, InDivergentCode, Phase, ReadsWhatOthersWrite, rule
 from tile2cu.rules.sync.barrier_scope import exchanged_tiles, ordered_by_user, ping_pong_tile, tensors_read_again
 from tile2cu.rules.sync.pending_accesses import Pending, Touches, for_all_of, is_of_all

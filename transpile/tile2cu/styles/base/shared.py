@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.schedule import Aliasing, Part
+from tile2cu.core.shared_memory import Aliasing, Part
 from tile2cu.plan import shared
 from tile2cu.styles.base.comments import wrapped
 from tile2cu.styles.base.names import Names

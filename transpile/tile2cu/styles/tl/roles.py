@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from tile2cu.core.schedule import ACTIVE_ROW, Persistent
+from tile2cu.core.schedule import Persistent
+from tile2cu.core.shared_memory import ACTIVE_ROW
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.roles import PathToLoop, Producer
 from tile2cu.styles.base.barriers import barrier_table, barriers_name, numbered

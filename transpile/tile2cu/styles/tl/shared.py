@@ -6,7 +6,7 @@ from dataclasses import replace
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
-from tile2cu.core.schedule import ACTIVE_ROW, Workspace
+from tile2cu.core.shared_memory import ACTIVE_ROW, Workspace
 from tile2cu.plan import shared as plan
 from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
