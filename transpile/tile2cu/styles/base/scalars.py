@@ -1,4 +1,4 @@
-"""Variables of each thread, which all styles write alike."""
+"""Variables of each thread, as all styles write them."""
 
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.program import Launch
