@@ -56,7 +56,6 @@ class Tensors:
 
     plan: Kernel
     printer: CkPrinter
-    lengths_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _views: dict[str, str] = field(default_factory=dict)  # by their text
     _notes: bool = False
 
