@@ -65,11 +65,15 @@ template <class At, class Extent> CUTE_DEVICE bool inside(const At& at, const Ex
 }
 
 // A partition as (elements of one instruction, instructions).
-template <class Partition> CUTE_DEVICE auto by_instruction(Partition&& partition) {
+template <class Layout> CUTE_DEVICE auto modes_by_instruction(const Layout& l) {
   using namespace cute;
-  const auto l = partition.layout();
-  const auto others = make_layout(layout<0, 1>(l), take<1, decltype(rank(l))::value>(l));
-  return make_tensor(partition.data(), make_layout(layout<0, 0>(l), others));
+  if constexpr (is_composed_layout<Layout>::value)
+    return composition(l.layout_a(), l.offset(), modes_by_instruction(l.layout_b()));
+  else
+    return make_layout(layout<0, 0>(l), make_layout(layout<0, 1>(l), take<1, decltype(rank(l))::value>(l)));
+}
+template <class Partition> CUTE_DEVICE auto by_instruction(Partition&& partition) {
+  return cute::make_tensor(partition.data(), modes_by_instruction(partition.layout()));
 }
 // Calls visit(at, from, to) for each instruction; `at` are the coordinates of its elements.
 template <class At, class From, class To, class Visit>
@@ -412,17 +416,73 @@ CUTE_DEVICE cutlass::half_t exact_half(int x) {
   return cutlass::half_t::bitcast(uint16_t(0x6600 + x)) - cutlass::half_t(1536.0f);
 }
 
+// n consecutive elements of a row, as an array, 16 bytes at a time: `first` is a multiple of as many elements.
+template <int n, class Row> CUTE_DEVICE auto elements_at(const Row& row, int first) {
+  using T = std::remove_const_t<typename Row::value_type>;
+  constexpr int each = 16 / sizeof(T);
+  static_assert(n % each == 0, "whole loads of 16 bytes");
+  cutlass::Array<T, n> elements;
+  CUTE_UNROLL
+  for (int i = 0; i < n; i += each)
+    *reinterpret_cast<uint4*>(elements.data() + i) = *reinterpret_cast<const uint4*>(&row(first + i));
+  return elements;
+}
+
 // n numbers of 4 bits, the lower half of each byte first, as half_t, less `less`: exact, 8 at a time and without the
 // conversion unit. at(...) are the indices of the first byte. Preconditions: the bytes are consecutive and start at a
-// multiple of 4; 0 <= less <= 256.
-template <int n, class Tensor, class... Indices>
+// multiple of 4, or are `apart` in the same 16 bytes; 0 <= less <= 256.
+template <int n, int apart = 1, class Tensor, class... Indices>
 CUTE_DEVICE auto unpack_uint4(int less, const Tensor& bytes, const Indices&... at) {
-  static_assert(n % 8 == 0, "whole words of 4-bit numbers");
-  const auto words = *reinterpret_cast<const cutlass::Array<uint32_t, n / 8>*>(&bytes(at...));
+  static_assert(n % 8 == 0 && (apart == 1 || (n / 2 - 1) * apart < 16), "whole words of 4-bit numbers");
+  cutlass::Array<uint32_t, n / 8> words;
+  const auto* const first = &bytes(at...);
+  if constexpr (apart == 1) {
+    words = *reinterpret_cast<const cutlass::Array<uint32_t, n / 8>*>(first);
+  } else {
+    CUTE_UNROLL
+    for (int i = 0; i < n / 2; ++i) reinterpret_cast<uint8_t*>(&words)[i] = first[i * apart];
+  }
   cutlass::Array<cutlass::half_t, n> numbers;
   CUTE_UNROLL
   for (int w = 0; w < n / 8; ++w) reinterpret_cast<Vec<uint32_t, 4>*>(&numbers)[w] = nibbles_as_halves(words[w], less);
   return numbers;
+}
+
+// n sums of a fragment, from element v on, += the dot products of the four 2-bit numbers of each byte of `packed`, less
+// `less` each, and elements first to first + 4 n - 1 of an int8 row, four to a byte: four products an instruction.
+// dp4a_total adds all of them to the first sum. Preconditions: those of elements_at; n % 4 == 0.
+template <int n, class Sums, class Packed, class Row, class Dot>
+CUTE_DEVICE void add_dots(Sums& sums, int v, const Packed& packed, const Row& row, int first, const Dot& dot) {
+  const auto elements = elements_at<4 * n>(row, first);
+  auto& sum = *reinterpret_cast<Vec<int, n>*>(&sums(v));
+  sum = dot(Quarters<n>{*reinterpret_cast<const Vec<uint8_t, n>*>(&packed(v))},
+            Quads<n>{reinterpret_cast<const Vec<uint32_t, n>&>(elements)}, sum);
+}
+template <int n, class Sums, class Packed, class Row>
+CUTE_DEVICE void dp4a(Sums& sums, int v, const Packed& packed, int less, const Row& row, int first) {
+  add_dots<n>(sums, v, packed, row, first,
+              [=](const auto& x, const auto& y, const auto& sum) { return dp4a(x - less, y, sum); });
+}
+template <int n, class Sums, class Packed, class Row>
+CUTE_DEVICE void dp4a_total(Sums& sums, int v, const Packed& packed, int less, const Row& row, int first) {
+  add_dots<n>(sums, v, packed, row, first,
+              [=](const auto& x, const auto& y, const auto& sum) { return dp4a_total(x - less, y, sum); });
+}
+
+// The same, consecutive, in the order 0, 4, 1, 5, 2, 6, 3, 7 of each eight, in which they are unpacked; and other
+// elements in that order.
+template <int n, class Tensor, class... Indices>
+CUTE_DEVICE auto unpack_uint4_interleaved(int less, const Tensor& bytes, const Indices&... at) {
+  static_assert(n % 8 == 0, "whole words of 4-bit numbers");
+  const auto words = *reinterpret_cast<const cutlass::Array<uint32_t, n / 8>*>(&bytes(at...));
+  cutlass::Array<cutlass::half_t, n> numbers;
+  CUTE_UNROLL
+  for (int w = 0; w < n / 8; ++w) reinterpret_cast<Vec<uint32_t, 4>*>(&numbers)[w] = nibbles_as_pairs(words[w], less);
+  return numbers;
+}
+template <int n> CUTE_DEVICE auto interleaved(const cutlass::Array<cutlass::half_t, n>& elements) {
+  const auto apart = put_apart(reinterpret_cast<const Vec<half, n>&>(elements));
+  return reinterpret_cast<const cutlass::Array<cutlass::half_t, n>&>(apart);
 }
 
 // ---- fragments ------------------------------------------------------------------------------------------------------
@@ -465,6 +525,14 @@ template <class Fragment> CUTE_DEVICE auto rowcol(Fragment&& fragment) {
 // Elements v to v + n - 1 of a fragment, as an array.
 template <int n, class Fragment> CUTE_DEVICE auto& array_at(Fragment& fragment, int v) {
   return *reinterpret_cast<cutlass::Array<typename Fragment::value_type, n>*>(&fragment(v));
+}
+
+// Columns c to c + n - 1 of row r of a rowcol view = an array of 16-bit elements; c is even.
+template <int n, class Rowcol, class T>
+CUTE_DEVICE void set_columns(Rowcol& view, int r, int c, const cutlass::Array<T, n>& values) {
+  CUTE_UNROLL
+  for (int i = 0; i < n; i += 2)
+    reinterpret_cast<uint32_t&>(view(r, c + i)) = *reinterpret_cast<const uint32_t*>(values.data() + i);
 }
 
 // Converts a fragment to another element type, rounded to nearest even; from float to a 16-bit type, and from half_t
@@ -519,6 +587,13 @@ template <class At, class Shape> CUTE_DEVICE auto within(const At& at, const Sha
   return [=](int i, int j) { return inside(at(i, j), tile); };
 }
 
+// Whether sums are of half_t, whose even and odd elements are added by packed additions, and then to one another.
+template <class Op, class From, class To, class Within>
+constexpr bool adds_pairs =
+    std::is_same<Op, ReduceSum>::value && std::is_same<typename From::value_type, cutlass::half_t>::value &&
+    std::is_same<typename To::value_type, cutlass::half_t>::value && std::is_same<Within, Everywhere>::value &&
+    decltype(cute::size<1>(std::declval<From>()))::value % 2 == 0;
+
 // Reduces each row of `from`, a rowcol view: first the elements of this thread, then a butterfly over the lanes that
 // share the row, all of which have the result. Called by: whole warps.
 template <class Op, class Threads, class From, class To, class Within = Everywhere>
@@ -527,9 +602,19 @@ CUTE_DEVICE void reduce_rows(const From& from, To& to, const Within& takes_part 
   CUTE_UNROLL
   for (int i = 0; i < cute::size<0>(from); ++i) {
     T value = Op::template identity<T>();
-    CUTE_UNROLL
-    for (int j = 0; j < cute::size<1>(from); ++j)
-      if (takes_part(i, j)) value = Op::combine(value, Op::of(T(from(i, j))));
+    if constexpr (adds_pairs<Op, From, To, Within>) {
+      cutlass::Array<T, 2> sums, pair;
+      CUTE_UNROLL
+      for (int j = 0; j < cute::size<1>(from); j += 2) {
+        pair[0] = from(i, j), pair[1] = from(i, j + 1);
+        sums = j == 0 ? pair : sums + pair;
+      }
+      value = sums[0] + sums[1];
+    } else {
+      CUTE_UNROLL
+      for (int j = 0; j < cute::size<1>(from); ++j)
+        if (takes_part(i, j)) value = Op::combine(value, Op::of(T(from(i, j))));
+    }
     CUTE_UNROLL
     for (int mask = 1; mask < Threads::lanes; mask *= 2)
       value = Op::combine(value, shuffle_xor(value, mask * Threads::lane_distance));
@@ -644,6 +729,56 @@ CUTE_DEVICE void gemm(const Mma& mma, const LoadB& load_b, const A& a, const B& 
   }
 }
 
+// The 8-bit floats of one instruction's operand, 16-bit pairs, converted exactly: those of one half of K, where each
+// lane's four neighbours become two pairs. This permutes k in the same way for A and B.
+template <class T, class Pairs> CUTE_DEVICE auto half_of(const Pairs& pairs, int which) {
+  using namespace cute;
+  using Stored = std::conditional_t<std::is_same<T, float_e4m3_t>::value, float8_e4m3, float8_e5m2>;
+  auto found = make_tensor_like<half_t>(pairs);
+  const auto from = recast<const uint32_t>(pairs);
+  auto to = recast<uint32_t>(found);
+  constexpr int rows = decltype(size(from))::value / 2;  // of a lane
+  CUTE_UNROLL
+  for (int row = 0; row < rows; ++row) Stored::halves(from(row + rows * which), to(row), to(row + rows));
+  return found;
+}
+// c += a @ b of 8-bit floats T, for targets that multiply these as half_t: two MMAs of half the operands each.
+// `pairs_a` is (M, K / 2) and `pairs_b` is (N, K / 2), both in shared memory; load_a and load_b are copy atoms of half_t
+// (ldmatrix of pairs). Called by: all threads of the MMA.
+template <class T, class Mma, class LoadA, class LoadB, class A, class B, class C>
+CUTE_DEVICE void gemm_as_half(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& pairs_a,
+                              const B& pairs_b, C& c) {
+  using namespace cute;
+  const auto slice = mma.get_slice(threadIdx.x);
+  auto tCrA = slice.partition_fragment_A(pairs_a);  // (V, M, K)
+  auto tCrB = slice.partition_fragment_B(pairs_b);  // (V, N, K)
+  const auto copy_a = make_tiled_copy_A(load_a, mma);
+  const auto copy_b = make_tiled_copy_B(load_b, mma);
+  const auto slice_a = copy_a.get_slice(threadIdx.x);
+  const auto slice_b = copy_b.get_slice(threadIdx.x);
+  const auto tXsA = slice_a.partition_S(pairs_a);
+  const auto tXsB = slice_b.partition_S(pairs_b);
+  auto tXrA = slice_a.retile_D(tCrA);
+  auto tXrB = slice_b.retile_D(tCrB);
+  CUTE_UNROLL
+  for (int k = 0; k < size<2>(tCrA); ++k) {
+    copy(copy_a, tXsA(_, _, k), tXrA(_, _, k));
+    copy(copy_b, tXsB(_, _, k), tXrB(_, _, k));
+    CUTE_UNROLL
+    for (int which = 0; which < 2; ++which) {
+      auto half_a = make_tensor_like<half_t>(tCrA(_, _, k));
+      CUTE_UNROLL
+      for (int m = 0; m < size<1>(tCrA); ++m) copy(half_of<T>(tCrA(_, m, k), which), half_a(_, m));
+      CUTE_UNROLL
+      for (int n = 0; n < size<1>(tCrB); ++n) {  // converted one by one: few registers hold them
+        const auto half_b = half_of<T>(tCrB(_, n, k), which);
+        CUTE_UNROLL
+        for (int m = 0; m < size<1>(tCrA); ++m) cute::gemm(mma, half_a(_, m), half_b, c(_, m, n));
+      }
+    }
+  }
+}
+
 // A view of an accumulator as the A operand of the next MMA: each lane holds the same elements, no shuffle.
 //   mma.m16n8k16  ((2, 2), M, N)         -> ((2, 2, 2), M, N / 2)
 //   wgmma         ((2, 2, N / 8), M, N)  -> ((2, 2, 2), M, (N / 16, N))
@@ -662,11 +797,15 @@ template <class Fragment> CUTE_DEVICE auto as_operand_A(const Fragment& accumula
   }
 }
 
-// A view of a tile with its modes swapped: (N, K) of a B that is stored as (K, N).
+// A view of a tile, or of a tensor, with its modes swapped: (N, K) of a B that is stored as (K, N).
 template <class Tensor> CUTE_DEVICE auto swap_modes(const Tensor& tile) {
   using namespace cute;
-  const auto modes = make_layout(make_shape(size<1>(tile), size<0>(tile)), GenRowMajor{});
-  return make_tensor(tile.data(), composition(tile.layout(), modes));
+  if constexpr (is_static<decltype(tile.layout())>::value) {
+    const auto modes = make_layout(make_shape(size<1>(tile), size<0>(tile)), GenRowMajor{});
+    return make_tensor(tile.data(), composition(tile.layout(), modes));
+  } else {
+    return make_tensor(tile.data(), select<1, 0>(tile.layout()));
+  }
 }
 
 }  // namespace tl

@@ -45,6 +45,36 @@ template <int stages> struct FullEmptyBarriers {
     cute::set_barrier_transaction_bytes(full[state.index()], bytes);
     return full[state.index()];
   }
+  // The same for the tile of an iteration, which consumers are told with the stage.
+  template <class Iteration>
+  CUTE_DEVICE uint64_t& producer_acquire(const PipelineState& state, int bytes,
+                                         ActiveIterations<stages, Iteration>& told, const Iteration& iteration) {
+    cute::wait_barrier(empty[state.index()], state.phase());
+    told.iteration[state.index()] = iteration;
+    told.active[state.index()] = true;
+    cute::set_barrier_transaction_bytes(full[state.index()], bytes);
+    return full[state.index()];
+  }
+  // Publishes the end of such a loop: a stage without a tile. Called by: the producer's one thread.
+  template <class Iteration>
+  CUTE_DEVICE void producer_end(const PipelineState& state, ActiveIterations<stages, Iteration>& told) {
+    cute::wait_barrier(empty[state.index()], state.phase());
+    told.active[state.index()] = false;
+    cute::arrive_barrier(full[state.index()]);
+  }
+  // Waits for the stage. Returns whether it has a tile, and of which iteration; releases it if it has none. Called by:
+  // whole consumer warps.
+  template <class Iteration>
+  CUTE_DEVICE bool consumer_next(const PipelineState& state, const ActiveIterations<stages, Iteration>& told,
+                                 Iteration& iteration) {
+    consumer_wait(state);
+    const bool active = told.active[state.index()];
+    if (active)
+      iteration = told.iteration[state.index()];
+    else
+      consumer_release(state);
+    return active;
+  }
   // Waits until the stage is full. Called by: each consumer thread.
   CUTE_DEVICE void consumer_wait(const PipelineState& state) {
     while (!cutlass::arch::ClusterBarrier::try_wait(&full[state.index()], state.phase())) {
@@ -139,6 +169,32 @@ CUTE_DEVICE void tma_load(const Map& map, uint64_t& full, const Start& start, Ti
   copy(map.with(full), from, into);
 }
 
+// The user's own load: the same, whose bytes are added to the phase of `barrier`. Called by: any threads that execute
+// tile operations; thread 0 issues it.
+template <class Map, class Start, class Tile>
+CUTE_DEVICE void tma_copy(const Map& map, cutlass::arch::ClusterTransactionBarrier& barrier, const Start& start,
+                          Tile&& tile) {
+  if (thread() != 0) return;
+  barrier.expect_transaction(stage_bytes(tile));
+  tma_load(map, reinterpret_cast<uint64_t&>(barrier), start, tile);
+}
+// The same for blocks of the cluster (bit i of the mask is the block of rank i), with a map of SM90_TMA_LOAD_MULTICAST:
+// the first of them loads the tile, at its own coordinates, for all; others load their own. Each block expects the
+// bytes on its own barrier. No thread of these blocks may still access the tile.
+template <uint16_t mask, class Map, class Start, class Tile>
+CUTE_DEVICE void tma_copy_multicast(const Map& map, cutlass::arch::ClusterTransactionBarrier& barrier,
+                                    const Start& start, Tile&& tile) {
+  using namespace cute;
+  if (thread() != 0) return;
+  barrier.expect_transaction(stage_bytes(tile));
+  const uint16_t own = uint16_t(1 << block_rank_in_cluster()), first = mask & -mask;
+  if ((own & mask) != 0 && own != first) return;  // it receives the tile
+  const auto box = tma_tile(map, start, extents(tile));
+  const auto [from, to] = tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(tile), group_modes<0, 2>(box));
+  auto into = to;
+  copy(map.with(reinterpret_cast<uint64_t&>(barrier), own == first ? mask : own), from, into);
+}
+
 // Stores an accumulator through the tile `staging`: each warp writes its rows and fences them for TMA, and one lane
 // stores them, in boxes of 16 rows, to the tile at `start` of the map's tensor. TMA reads `staging` until
 // tma_store_wait_read. Called by: the threads of the MMA.
@@ -177,6 +233,31 @@ template <class Mma, class From, class Tile, class Map, class Start>
 CUTE_DEVICE void tma_store(const Mma& mma, const From& from, Tile&& staging, const Map& map, const Start& start) {
   tma_store_start(mma, from, staging, map, start);
   if (threadIdx.x % 32 == 0) cute::tma_store_wait<0>();
+}
+
+// Stores the transpose of an accumulator through the tile `staging`, (columns, rows): all warps write it, by stmatrix;
+// then one thread stores it as a whole; returns when TMA has read it. Called by: the first `threads` threads, which
+// are those of the MMA.
+template <int threads, class Mma, class From, class Tile, class Map, class Start>
+CUTE_DEVICE void tma_store_transposed(const Mma& mma, const From& from, Tile&& staging, const Map& map,
+                                      const Start& start) {
+  using namespace cute;
+  using T = typename std::decay_t<Tile>::value_type;
+  static_assert(sizeof(T) == 2, "stmatrix transposes elements of 16 bits");
+  const auto stage = make_tiled_copy_C(Copy_Atom<SM90_U16x8_STSM_T, T>{}, mma);
+  const auto slice = stage.get_slice(threadIdx.x);
+  const auto rounded = converted<T>(from);
+  copy(stage, slice.retile_S(rounded), slice.partition_D(swap_modes(by_layout(staging))));
+  sync_consumers<threads>();  // for TMA, what all threads wrote
+  if (threadIdx.x == 0) {
+    const auto box = tma_tile(map, start, extents(staging));
+    const auto [to, own] = tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(staging), group_modes<0, 2>(box));
+    auto into = to;
+    copy(map, own, into);
+    tma_store_arrive();
+    tma_store_wait<0>();
+  }
+  sync_readers<threads>();
 }
 
 // ---- wgmma ----------------------------------------------------------------------------------------------------------

@@ -253,6 +253,33 @@ def test_gemv() -> None:
     )
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("sizes", [(2, 40, 4096), (3, 13, 1040)])
+def test_dot_products_of_2_bits_and_int8(sizes: tuple[int, int, int]) -> None:
+    """Four products an instruction; the row of X is swizzled in 16 bytes."""
+    m, n, k = sizes
+    x, packed = RNG.integers(-128, 128, (m, k)).astype(np.int8), RNG.integers(0, 256, (n, k // 4)).astype(np.uint8)
+    weights = np.stack([packed >> 2 * part & 3 for part in range(4)], axis=-1).reshape(n, k).astype(int) - 1
+    np.testing.assert_array_equal(load("w2a8", kernel="w2a8_gemv")(x, packed), x.astype(int) @ weights.T)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("sizes", [(2, 40, 4096), (1, 13, 1024)])
+def test_gemv_of_4_bits_with_partial_sums_of_half(sizes: tuple[int, int, int]) -> None:
+    """Numbers are unpacked in another order than theirs, the row of X likewise; sums are added in pairs."""
+    m, n, k = sizes
+    x, packed = RNG.integers(-1, 2, (m, k)).astype(np.float16), RNG.integers(0, 256, (n, k // 2)).astype(np.uint8)
+    scale, zero = (
+        RNG.integers(1, 3, (n, k // 32)).astype(np.float16),
+        RNG.integers(0, 16, (n, k // 32)).astype(np.uint8),
+    )
+    number = np.stack((packed & 15, packed >> 4), axis=-1).reshape(n, k).astype(float)
+    wanted = x.astype(float) @ ((number - zero.repeat(32, axis=1)) * scale.repeat(32, axis=1)).T
+    found = load("dequant", kernel="dequant_gemv")(x, packed, scale, zero)
+    np.testing.assert_array_equal(found, wanted.astype(np.float16))
+    assert found.tobytes() == load("dequant", "tl", kernel="dequant_gemv")(x, packed, scale, zero).tobytes()
+
+
 PIECES = """
 import tilelang
 import tilelang.language as T
@@ -389,3 +416,47 @@ def test_blocks_of_a_cluster_add_their_parts(name: str) -> None:
         found = load(name, target=HOPPER)(a, b)
         np.testing.assert_array_equal(found, np.maximum(a.astype(float) @ b.astype(float), 0).astype(np.float16))
         assert found.tobytes() == load(name, "tl", HOPPER)(a, b).tobytes()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("sizes", [(70, 136, 192), (300, 77, 64), (1, 8, 64)])
+def test_weights_in_registers_of_the_mma_in_flight(sizes: tuple[int, int, int]) -> None:
+    """An MMA reads the stage before that of the weights that are prepared; the result is stored transposed."""
+    m, n, k = sizes
+    x, packed = integers(m, k).astype(np.float16), RNG.integers(0, 256, (n, k // 2)).astype(np.uint8)
+    scale = RNG.integers(1, 3, (n, k // 32)).astype(np.float16)
+    number = np.stack((packed & 15, packed >> 4), axis=-1).reshape(n, k).astype(float) - 8
+    found = load("linear_int4_prefill", target=HOPPER)(x, packed, scale)
+    wanted = x.astype(float) @ (number * scale.repeat(32, axis=1)).T
+    np.testing.assert_array_equal(found, wanted.astype(np.float16))
+    assert found.tobytes() == load("linear_int4_prefill", "tl", HOPPER)(x, packed, scale).tobytes()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("blocks", [{"block_M": 128, "block_N": 128, "threads": 256}, {}], ids=["persistent", "grid"])
+def test_attention_whose_iterations_are_skipped(blocks: dict[str, object]) -> None:
+    """A persistent kernel's producer publishes the active ones with the stages; else all threads find them."""
+    shape, block = (1, 2, 300, 128), int(str(blocks.get("block_M", 64)))
+    q, k, v = (RNG.standard_normal(shape).astype(np.float16) for _ in range(3))
+    kept = RNG.integers(0, 2, (1, 2, -(-300 // block), -(-300 // block))).astype(bool)
+    kept[0, 0, 0] = False  # queries that see no key
+    sizes = {"dim": 128, "is_causal": True} | blocks
+    found = load("attention_block_sparse", target=HOPPER, **sizes)(q, k, v, kept)
+    assert found.tobytes() == load("attention_block_sparse", "tl", HOPPER, **sizes)(q, k, v, kept).tobytes()
+    seen = kept.repeat(block, axis=2).repeat(block, axis=3)[:, :, :300, :300] & np.tril(np.ones((300, 300), bool))
+    scores = q.astype(np.float32) @ k.astype(np.float32).transpose(0, 1, 3, 2) / np.sqrt(128)
+    weights = np.where(seen, np.exp(np.minimum(scores, 80)), 0)
+    total = weights.sum(axis=-1, keepdims=True)
+    wanted = weights / np.where(total > 0, total, 1) @ v.astype(np.float32)
+    np.testing.assert_allclose(np.asarray(found, np.float32), wanted, atol=4e-3)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("sizes", [(136, 512, 200), (5, 1024, 64)])
+def test_multicast_and_barriers_of_the_users(sizes: tuple[int, int, int]) -> None:
+    """One block of a cluster loads A for both; each consumer warp frees the stage in both blocks."""
+    m, n, k = sizes
+    a, b = integers(m, k).astype(np.float16), integers(k, n).astype(np.float16)
+    found = load("gemm_cluster", target=HOPPER)(a, b)
+    np.testing.assert_array_equal(found, (a.astype(float) @ b.astype(float)).astype(np.float16))
+    assert found.tobytes() == load("gemm_cluster", "tl", HOPPER)(a, b).tobytes()

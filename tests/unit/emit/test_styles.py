@@ -128,21 +128,28 @@ def test_a_kernel_without_tma_and_wgmma_is_the_one_for_sm_80() -> None:
     assert kernels[0] == kernels[1] and "#include <tl/cute.h>" in sources[0]
 
 
-@pytest.mark.parametrize(
-    ("example", "what"),
-    [
-        ("gemm_cluster.py", "barriers of the user's"),
-        ("mla_decode.py", "warpgroups along the columns of several MMAs"),
-        ("w2a8.py", "the operation DotsOfFour"),
-        ("attention_block_sparse.py", "active iterations that are published"),
-    ],
-)
-def test_a_schedule_of_hopper_that_cute_does_not_have_is_named(example: str, what: str) -> None:
-    sizes = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256, "is_causal": True}
-    bindings = sizes if "sparse" in example else {"page_size": 64} if "mla" in example else {}
-    with pytest.raises(Tile2CuError, match=f"does not support {what}") as raised:
-        tile2cu.emit(EXAMPLES / example, target=HOPPER, style="cute", **bindings)
+def test_a_schedule_of_hopper_that_cute_does_not_have_is_named() -> None:
+    with pytest.raises(Tile2CuError, match="does not support warpgroups that alternate") as raised:
+        tile2cu.emit(EXAMPLES / "mla_decode.py", target=HOPPER, style="cute", page_size=64)
     assert raised.value.code == "T2C-E034"
+    assert raised.value.span is not None and "T.Pipelined(" in raised.value.span.text
+
+
+def test_iterations_that_a_producer_publishes_and_barriers_of_the_users_have_their_forms_in_cute() -> None:
+    sizes = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256, "is_causal": True}
+    source = cute_source("attention_block_sparse.py", **sizes)
+    assert "K_shared_barriers.consumer_next(K_shared_stage, active_iterations, iteration)" in source
+    assert source.count("K_shared_barriers.producer_end(K_shared_stage, active_iterations);") == 1
+    source = cute_source("gemm_cluster.py")
+    assert "tl::make_tma_map(SM90_TMA_LOAD_MULTICAST{}, tensor, take<0, 2>(Shared::A_shared_layout{}))" in source
+    assert "tl::tma_copy_multicast<0b11>(A_map, full_1[stage]," in source
+    assert "empty[stage].wait(phase ^ 1);" in source
+
+
+def test_an_mma_of_weights_in_registers_reads_the_stage_before_theirs() -> None:
+    source = cute_source("linear_int4_prefill.py")
+    assert "tl::as_operand_A(W_local_in_flight), X_shared(_, _, released_stage.index())" in source
+    assert "tl::unpack_uint4<8, 4>(8, packed_elements, i, j / 2, stage.index())" in source
 
 
 def test_copies_to_other_blocks_and_dependent_launches_have_their_names_in_cute_and_cutlass() -> None:

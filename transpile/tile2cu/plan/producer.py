@@ -137,7 +137,9 @@ class Producing:
 
     def _in_flight(self, op: Loop, found: schedule.MmaInFlight, iterations: Iterations, where: Where) -> Overlapped:
         """A loop whose last MMAs are in flight while the next iteration writes their operand."""
-        phases = overlapped.Lowering(self.lower, self.single, where, copied=found.copied).phases(found)
+        phases = overlapped.Lowering(self.lower, self.single, where, iteration=(op.var,), copied=found.copied).phases(
+            found
+        )
         return Overlapped(
             source=op,
             iterations=iterations,

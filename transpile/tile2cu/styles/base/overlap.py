@@ -3,7 +3,7 @@
 from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.program import Buffer, Reduce, Reduction, Store
-from tile2cu.plan.producer_ops import Overlapped, Part, PartKind
+from tile2cu.plan.producer_ops import Overlapped, Part, PartKind, RunPart
 from tile2cu.plan.structure import Block
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -65,6 +65,17 @@ def timeline(op: Overlapped, mask: str, k: str, names: Names) -> tuple[str, ...]
             units = longer
     rows = table(tuple((*row, "...") for row in units), 2 * BODY_WIDTH)
     return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
+
+
+def in_flight(op: Overlapped, k: str, names: Names) -> tuple[str, ...]:
+    """What overlaps where no MMA is of the iteration itself."""
+    run = next(do.part for do in op.phases.prologue if isinstance(do, RunPart))
+    about = (
+        f"Software pipelining: the MMA of iteration {k} - 1, which reads a copy of {names(run.tile.name)}, is "
+        f"issued after the preparation of iteration {k}. Neither depends on the other, so the compiler overlaps "
+        f"them  [{op.rule}]"
+    )
+    return tuple(wrapped(about, BODY_WIDTH))
 
 
 def released_late(op: Overlapped, tiles: tuple[str, ...], changed: str, wait: str, process: str) -> str:

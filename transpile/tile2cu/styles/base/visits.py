@@ -8,6 +8,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 
 TILES = "The tiles of work of this block, in order: producer and consumers visit the same."
+PUBLISHED = "The active iterations of a tile of work: the producer visits each, and publishes it to the consumers."
 ITERATIONS = "The active iterations: producer and consumers visit the same."
 
 

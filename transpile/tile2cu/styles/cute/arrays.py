@@ -27,19 +27,23 @@ class _Value:
 
 @dataclass
 class Arrays:
-    """Prints expressions of float16 for all elements of a vector together; `lets` are the names of a loop's body.
+    """Prints expressions of float16 for `count` elements together; `lets` are the names of a loop's body.
 
+    They are a vector's, or pairs of it that are `apart` columns apart, and begin in the same 16 bytes of numbers.
     `lines` declare the arrays of numbers.
     """
 
     uniform: Uniform
     lets: Mapping[Var, Expr]
+    count: int
+    apart: int = 0
+    any_order: bool = False  # then as they are unpacked
     lines: list[str] = field(default_factory=list)
-    names: dict[tuple[Load, int], str] = field(default_factory=dict)
+    names: dict[tuple[Load, str], str] = field(default_factory=dict)
 
     def text(self, expr: Expr) -> str | None:
         """The expression's array; None where it has no such form."""
-        found = self._value(expr) if self.uniform.vector % _WORD == 0 else None
+        found = self._value(expr) if self.count % _WORD == 0 else None
         return found.text if found is not None and found.is_array and self.names else None
 
     def _value(self, expr: Expr) -> _Value | None:
@@ -50,6 +54,8 @@ class Arrays:
             return self._shared(expr)
         if isinstance(expr, Call) and expr.function == "cast":
             return self._numbers(expr.args[0])
+        if isinstance(expr, Load):
+            return self._neighbours(expr)
         if isinstance(expr, Binary) and expr.op in ("+", "-", "*"):
             lhs, rhs = self._value(expr.lhs), self._value(expr.rhs)
             return self._binary(expr.op, lhs, rhs) if lhs is not None and rhs is not None else None
@@ -77,13 +83,31 @@ class Arrays:
             return None
         return _Value(text=f"{lhs.inside(_PLUS)} {op} {rhs.inside(_TIMES)}", precedence=_PLUS, is_array=True)
 
+    def _neighbours(self, expr: Load) -> _Value | None:
+        """As many neighbours of a shared tile's row."""
+        buffer, printer = expr.buffer, self.uniform.printer
+        if not isinstance(buffer, Buffer) or buffer.scope is not Scope.SHARED or self.apart:
+            return None
+        if buffer.memory in self.uniform.written or not all(map(self.uniform.holds, expr.indices[:-1])):
+            return None
+        if not self.uniform.follows(expr.indices[-1]):
+            return None
+        if (expr, "") not in self.names:
+            name = printer.names.fresh(f"{printer.names(buffer.name)}_values")
+            row, at = printer.row(buffer, expr.indices)
+            call = f"{words.ELEMENTS_AT}<{self.count}>({row}, {at})"
+            call = f"{words.INTERLEAVED}({call})" if self.any_order else call
+            self.lines.append(f"const auto {name} = {call};  // Array<half_t, {self.count}>")
+            self.names[expr, ""] = name
+        return _Value(text=self.names[expr, ""], precedence=_VALUE, is_array=True)
+
     def _numbers(self, expr: Expr) -> _Value | None:
-        """Numbers of 4 bits of a shared tile, less a constant."""
-        less, expr = 0, self._resolved(expr)
-        if isinstance(expr, Binary) and expr.op == "-" and static_value(expr.rhs) is not None:
-            less, expr = int(static_value(expr.rhs) or 0), self._resolved(expr.lhs)
+        """Numbers of 4 bits of a shared tile, less a value that all share."""
+        less, expr = "0", self._resolved(expr)
+        if isinstance(expr, Binary) and expr.op == "-" and self._is_less(expr.rhs):
+            less, expr = self.uniform.printer.text(expr.rhs), self._resolved(expr.lhs)
         found, printer = nibbles_of(expr, self.uniform.last), self.uniform.printer
-        if found is None or not isinstance(found.buffer, Buffer) or not 0 <= less <= _MOST:
+        if found is None or not isinstance(found.buffer, Buffer):
             return None
         shared = found.buffer.scope is Scope.SHARED and found.buffer.memory not in self.uniform.written
         if not shared or 2 * self.uniform.share(found.indices[-1]) != self.uniform.vector:
@@ -93,10 +117,18 @@ class Arrays:
         if (found, less) not in self.names:
             tensor, _, at = printer.place(found.buffer, found.indices).partition("(")
             name = printer.names.fresh(f"{printer.names(found.buffer.name)}_numbers")
-            call = f"{words.UNPACK_UINT4}<{self.uniform.vector}>({less}, {tensor}, {at}"
-            self.lines.append(f"const auto {name} = {call};  // Array<half_t, {self.uniform.vector}>")
+            form = f"{self.count}, {self.apart // 2}" if self.apart else f"{self.count}"
+            function = words.UNPACK_UINT4_INTERLEAVED if self.any_order and not self.apart else words.UNPACK_UINT4
+            call = f"{function}<{form}>({less}, {tensor}, {at}"
+            self.lines.append(f"const auto {name} = {call};  // Array<half_t, {self.count}>")
             self.names[found, less] = name
         return _Value(text=self.names[found, less], precedence=_VALUE, is_array=True)
+
+    def _is_less(self, expr: Expr) -> bool:
+        """Whether a value is one that a number's halves represent the difference with, the same for all elements."""
+        value = self._resolved(expr)
+        known = static_value(value)
+        return 0 <= known <= _MOST if known is not None else value.dtype.name == "uint8" and self.uniform.holds(expr)
 
     def _resolved(self, expr: Expr) -> Expr:
         """The value of a name, without conversions among integers."""

@@ -1,9 +1,13 @@
 """Loops whose tiles a producer loads, as the consumers run them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tile2cu.analysis.accesses import buffers_read
+from tile2cu.core.shared_memory import ACTIVE_ROW
 from tile2cu.plan.producer_ops import (
+    AwaitLoads,
     AwaitMmas,
     Consume,
     Do,
@@ -24,7 +28,7 @@ from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import literal
 from tile2cu.styles.base.loops import FromZero
-from tile2cu.styles.base.overlap import UNMASKED, own_trips, part_wish, released_late, timeline
+from tile2cu.styles.base.overlap import UNMASKED, in_flight, own_trips, part_wish, released_late, timeline
 from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called, fields
@@ -89,6 +93,8 @@ def visits(op: Visits, kernel: Parts) -> StatementView:
     """What is done there."""
     with fields(op.visiting, kernel.printer) as names:
         views = kernel.views(op.body)
+    if isinstance(op.body[-1].statements[-1].op, Overlapped) and op.visiting.iterations:
+        return views[-1]  # it visits the iterations itself
     parts = {**names, "values": "yes" if op.visiting.values else ""}
     return StatementView("visits", parts, op.source.span.line, body=views)
 
@@ -109,8 +115,6 @@ def each_active(op: EachActive, kernel: Parts) -> StatementView:
 
 def overlapped(op: Overlapped, role: Role, kernel: Parts) -> StatementView:
     """A loop whose schedule interleaves two iterations."""
-    if op.visiting is not None:
-        raise unsupported("iterations that are skipped", op.source.span)
     with role.iterations(op.iterations) as loop:
         if op.rolled:
             return _rolled(op, loop, role, kernel)
@@ -173,6 +177,7 @@ class Overlap:
     names: dict[int, str] = field(default_factory=dict)  # of parts with statements
     changed: str = ""
     masked: tuple[str, str, str] = ("", "", "")  # the condition, the mask, the parameter that applies it
+    releases: str = ""  # the state of the MMAs in flight, where all tiles share a pipeline
 
     def __post_init__(self) -> None:
         """Errors: T2C-E034 where a part reads a stage that its pipeline's state has left, or is not yet at."""
@@ -184,13 +189,22 @@ class Overlap:
                 if any(releases[tile] != do.shift for tile in read & releases.keys()):
                     raise unsupported("a part of an iteration that reads a stage of another", self.op.source.span)
         if not self.op.rings:
-            raise unsupported("MMAs that overlap and share a pipeline", self.op.source.span)
+            if self.op.first:
+                raise unsupported("two groups of MMAs that overlap and share a pipeline", self.op.source.span)
+            state = self._shared[1]
+            self.releases = self.kernel.printer.names.fresh(f"released_{state}")
         if self.op.rescale is not None:
             self.changed = self.kernel.printer.names.fresh("changed")
 
     @property
     def _steady(self) -> tuple[Do, ...]:
         return self.op.phases.steady
+
+    @property
+    def _shared(self) -> tuple[str, str]:
+        """(barriers, state) of the one pipeline."""
+        tile = self.op.iterations.tiles[0]
+        return self.role.barriers(tile), self.role.state(tile)
 
     def views(self) -> tuple[StatementView, ...]:
         """The loop."""
@@ -199,12 +213,46 @@ class Overlap:
         if op.mask is not None:
             lambdas[1:1] = self._masks(op.mask)
         trips, count = own_trips(op, self.loop.count, printer)
-        notes = timeline(op, self.masked[1], self.loop.k, printer.names)
+        notes = self._notes()
+        if op.visiting is not None:
+            last = self._visiting(op.visiting)
+            return (*lambdas, replace(last[0], gap=True, comments=notes), *last[1:], *self._deferred())
         prologue, epilogue = self._phase(op.phases.prologue, "0"), self._phase(op.phases.epilogue, count)
+        if self.releases:
+            _, state = self._shared
+            older = f"auto {self.releases} = {state};  // of the MMA, which is issued one iteration later"
+            lambdas.insert(0, replace(text_line(older), gap=True))
+            prologue = (*prologue, text_line(f"++{state};"))
         body = (*prologue, *self._loops(count), *epilogue)
         guarded = StatementView("branch", {"condition": f"{count} > 0"}, 0, notes, body, gap=True)
         declared = (replace(text_line("\n".join(trips)), gap=True),) * bool(trips)
         return (*_counting(op, self.loop), *lambdas, *declared, guarded, *self._others(count), *self._deferred())
+
+    def _visiting(self, visiting: VisitedWork) -> tuple[StatementView, ...]:
+        """The same in each active iteration: all start the first MMAs, and only the first has no earlier to await."""
+        phases, k, names = self.op.phases, self.loop.k, self.kernel.printer.names
+        same, parts = len(self.op.first), called(visiting, names)  # the starts of the first MMAs
+        begin = self._phase(phases.steady[:same], k)
+        first, later = self._phase(phases.prologue[same:], "0"), self._phase(phases.steady[same:], k)
+        branch = StatementView("branch", {"condition": f"{k} == 0"}, body=first, orelse=later)
+        ring = self.op.rings[0]
+        state, barriers = self.role.state(ring.tile), self.role.barriers(ring.tile)
+        next_ = f"{barriers}.consumer_next({state}, {ACTIVE_ROW}, {parts['work']})" if ring.publishes else ""
+        parts |= {"k": k, "next": next_, "values": "yes" if visiting.values else ""}
+        each = StatementView("visit_active", parts, self.op.source.span.line, body=(*begin, branch))
+        ended = (text_line(f"++{state};  // behind the stage without a tile"),) * ring.publishes
+        last = self._phase(phases.epilogue, k)
+        return (each, *ended, StatementView("branch", {"condition": f"{k} > 0"}, body=last))
+
+    def _given(self) -> str:
+        """What tells a part its iteration."""
+        op = self.op
+        return called(op.visiting, self.kernel.printer.names)["work"] if op.visiting is not None else ""
+
+    def _notes(self) -> tuple[str, ...]:
+        """What overlaps."""
+        op, names = self.op, self.kernel.printer.names
+        return timeline(op, self.masked[1], self.loop.k, names) if op.first else in_flight(op, self.loop.k, names)
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
@@ -212,19 +260,35 @@ class Overlap:
         """The lambda of a part."""
         names, rescale = self.kernel.printer.names, self.op.rescale
         name = names.fresh(part_wish(part, self.op, names))
-        argument, variable = (self.loop.k, self.loop.variable) if part.asks else ("", "")
-        parts = {"name": name, "argument": argument, "variable": variable}
-        view = StatementView("part", parts, body=self.kernel.views(part.block))
+        asked, variable = (f"int {self.loop.k}", self.loop.variable) if part.asks else ("", "")
+        if part.asks and self.op.visiting is not None:
+            asked, variable = f"const {called(self.op.visiting, names)['type']}& {self._given()}", ""
+        parts = {"name": name, "values": asked}
+        with self._stage_of(part):
+            body = (*(text_line(variable),) * bool(variable), *self.kernel.views(part.block))
+        kind = "values_part" if asked else "part"
+        view = StatementView(kind, {**parts, "argument": "", "variable": ""}, body=body)
         if rescale is not None and part.kind is PartKind.PROCESS:
             scale = StatementView("branch", {"condition": self.changed}, body=self.kernel.views(rescale.compute))
             view = replace(view, body=(*view.body, *self._vote(rescale), scale, text_line(f"return {self.changed};")))
         elif rescale is not None and part.kind is PartKind.PREPARE:
             scale = StatementView("branch", {"condition": self.changed}, body=self.kernel.views(rescale.apply))
-            values = f"bool {self.changed}" + (f", int {self.loop.k}" if argument else "")
+            values = f"bool {self.changed}" + (f", {asked}" if asked else "")
             view = replace(view, kind="values_part", parts={**parts, "values": values}, body=(scale, *view.body))
         if view.body:
             self.names[id(part)] = name
         return view
+
+    @contextmanager
+    def _stage_of(self, part: Part) -> Iterator[None]:
+        """Prints a part that is run one iteration later with the stage that is then the older one."""
+        printer = self.kernel.printer
+        outside = printer.stages
+        if self.releases and any(isinstance(do, RunPart) and do.part is part and do.shift for do in self._steady):
+            older = {tile.name: f"{self.releases}.index()" for tile in self.op.iterations.tiles}
+            printer.stages = outside | older
+        yield
+        printer.stages = outside
 
     def _vote(self, rescale: Rescale) -> tuple[StatementView, StatementView]:
         """The vote on whether a row of the warp has another factor than 1, and the factor where it is 1."""
@@ -267,7 +331,7 @@ class Overlap:
                 voted = None
             elif isinstance(do, RunPart) and self.changed and do.part.kind is PartKind.PREPARE:
                 vote = found.pop().parts["text"].removesuffix(";") if k == "0" else self.changed
-                also = f", {k}" if do.part.asks else ""
+                also = f", {self._given() or k}" if do.part.asks else ""
                 found.append(text_line(f"{self.names[id(do.part)]}({vote}{also});"))
             else:
                 found += self._do(do, k, last=dos is self.op.phases.epilogue)
@@ -284,6 +348,9 @@ class Overlap:
                 return [self.kernel.statement(statement, [])]
             case ReleaseStage():
                 return self._release(do, "")
+            case AwaitLoads():
+                barriers, state = self._shared
+                return [text_line(f"{barriers}.consumer_wait({state});")]
             case AwaitMmas(results=results, pending=pending, shift=shift):
                 note = ""
                 if pending:
@@ -304,13 +371,15 @@ class Overlap:
         return [text_line(f"{whole}({k});" if whole and k != "0" else f"if ({masked}({k})) {mask}({k});")]
 
     def _call(self, do: RunPart, k: str) -> str:
-        number = f"{k} - 1" if do.shift else k
+        number = self._given() or (f"{k} - 1" if do.shift else k)
         return f"{self.names[id(do.part)]}({number if do.part.asks else ''})"
 
     def _release(self, do: ReleaseStage, known: str) -> list[StatementView]:
         """The release of a stage, perhaps by an arrival that depends on a vote."""
-        assert do.ring is not None
-        state, barriers = self.role.state(do.ring.tile), self.role.barriers(do.ring.tile)
+        if do.ring is not None:
+            state, barriers = self.role.state(do.ring.tile), self.role.barriers(do.ring.tile)
+        else:
+            state, barriers = self.releases, self._shared[0]
         if not known or do.waits_for_loads:
             return [
                 text_line(f"{barriers}.{release_method(waits_for_loads=do.waits_for_loads)}({state});"),
@@ -329,8 +398,8 @@ class Overlap:
         k, fresh, line = self.loop.k, self.kernel.printer.names.fresh, self.op.source.span.line
         head = {"unroll": "no", "end": "", "variable": k, "start": "1", "compare": "<", "stop": count}
         if self.op.mask is None:
-            body = self._phase(self._steady, k)
-            return (StatementView("loop", {**head, "move": f"++{k}"}, line, body=body),)
+            body, move = self._phase(self._steady, k), f", ++{self._shared[1]}" if self.releases else ""
+            return (StatementView("loop", {**head, "move": f"++{k}{move}"}, line, body=body),)
         whole, masks = fresh("iteration"), fresh("masks")
         masked, mask, _ = self.masked = (*self.masked[:2], masks)
         values = {"name": whole, "values": f"int {k}, const auto& {masks}"}

@@ -12,7 +12,7 @@ from tile2cu.plan.operands import Operand, TensorTile, Tile
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import ACCUMULATORS, Fragments, Partition
-from tile2cu.styles.cute.layouts import copy_threads, threads_and_values
+from tile2cu.styles.cute.layouts import copy_threads, is_stacked, threads_and_values
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import VECTOR, access, in_cute, is_half
 
@@ -88,6 +88,8 @@ class Copies:
         """A copy. Errors: T2C-E034 for what no tiled copy does."""
         src, dst, span = op.src, op.dst, op.source.span
         scopes = (src.buffer.scope, dst.buffer.scope)
+        if self.plan.launch.groups > 1 and Scope.FRAGMENT not in scopes:
+            raise unsupported("a copy between memories by a group of threads", span)
         if scopes == (Scope.FRAGMENT, Scope.FRAGMENT):
             return self._between_fragments(src, dst, span)
         if scopes == (Scope.GLOBAL, Scope.SHARED):
@@ -113,9 +115,9 @@ class Copies:
         names = f"{self.printer.names(src.buffer.name)}, {self.printer.names(dst.buffer.name)}"
         return f"copy({names});" if src.buffer.dtype == dst.buffer.dtype else f"{words.CONVERT}({names});"
 
-    def _whole(self, tile: Operand, span: Span) -> object:
+    def _whole(self, tile: Operand, span: Span, *, transposed: bool = False) -> object:
         """The layout of a fragment, all of which is copied."""
-        if not isinstance(tile, Tile) or tile.transposed or not tile.region.whole:
+        if not isinstance(tile, Tile) or tile.transposed != transposed or not tile.region.whole:
             raise unsupported("a copy of a part of a fragment, or of its transpose", span)
         return self.fragments.layout(tile.buffer)
 
@@ -264,7 +266,10 @@ class Copies:
         return f"{words.ADD_TILE}({name}{{}}, {self.tile(tile)}, {place.arguments});"
 
     def _fragment(self, fragment: Operand, memory: Operand, *, loads: bool, span: Span, evict: str = "") -> str:
-        layout, tile = self._whole(fragment, span), fragment.buffer
+        transposed = isinstance(fragment, Tile) and fragment.transposed and not loads
+        layout, tile = self._whole(fragment, span, transposed=transposed), fragment.buffer
+        if transposed and not isinstance(layout, ACCUMULATORS | Blocked):
+            raise unsupported("a copy of the transpose of rows", span)
         if isinstance(layout, Replicated):
             return self._of_each_thread(fragment, memory, loads=loads, span=span)
         if isinstance(layout, Slice):
@@ -279,6 +284,7 @@ class Copies:
             arguments = [atom, f"{partition.name}{{}}", source, self.printer.names(tile.name)]
             return f"{words.LOAD_OPERAND_A}({', '.join(arguments)});"
         place, partition = self.place(memory, span), self.fragments.partition(layout, span)
+        place = self._transposed(place) if transposed else place
         if len(place.start) != tile.rank:
             raise unsupported("a copy between a fragment and a box of another rank", span)
         copy = self.of_partition(partition, place, stores=not loads, evict=evict)
@@ -411,8 +417,22 @@ class Copies:
 
     # ---- places -------------------------------------------------------------------------------------------------
 
+    def plane(self, tile: Tile, span: Span) -> str:
+        """One of several swizzled tiles, as a whole."""
+        first, *others = tile.region.ranges
+        layout = next(each.layout for each in self.plan.shared if each.tile is tile.buffer)
+        whole = all(
+            static_value(part.start) == 0 and part.extent == extent
+            for part, extent in zip(others, tile.buffer.shape[1:], strict=True)
+        )
+        if not is_stacked(tile.buffer, layout) or static_value(first.extent) != 1 or not whole:
+            raise unsupported("a tile of planes, or a part of a plane", span)
+        return f"{self.printer.names(tile.buffer.name)}(_, _, {self.printer.index(first.start)})"
+
     def tile(self, tile: Buffer) -> str:
         """A shared tile, of its stage where it has several."""
+        if any(each.tile is tile and is_stacked(tile, each.layout) for each in self.plan.shared):
+            raise unsupported(f"several tiles of {tile.name} at once", self.plan.launch.span)
         name, stage = self.printer.names(tile.name), self.printer.stages.get(tile.name)
         return f"{name}({', '.join(['_'] * tile.rank)}, {stage})" if stage else name
 
@@ -452,6 +472,17 @@ class Copies:
             start=tuple(starts[dim] for dim in along),
             start_text=f"make_coord({', '.join(texts[dim] for dim in along)})",
             contiguous=along[-1] == buffer.rank - 1,
+        )
+
+    def _transposed(self, place: Place) -> Place:
+        """The same box, whose columns are seen as rows."""
+        first, second = map(self.printer.coordinate, place.start)
+        return Place(
+            buffer=place.buffer,
+            tensor=f"{words.SWAP_MODES}({place.tensor})",
+            start=place.start[::-1],
+            start_text=f"make_coord({second}, {first})",
+            contiguous=False,
         )
 
     def _may_leave(self, buffer: Buffer, dim: int, start: Expr) -> bool:

@@ -1,13 +1,13 @@
 """Elementwise loops: over a thread's own elements of a tile, or over its rows and columns."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tile2cu.core.dtype import FLOAT16
-from tile2cu.core.expr import Binary, Expr, Load, Var, children, walk
-from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, slice_of
+from tile2cu.core.expr import Binary, Expr, Load, Var, binary, children, int_const, walk
+from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator, slice_of
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
@@ -32,6 +32,7 @@ from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import COMPUTED, in_cute
 from tile2cu.styles.cute.vectors import Uniform
 
+_PAIRS_APART = 8  # columns, from a thread's two neighbours of an accumulator's row to its next ones
 _MEMORY = (Scope.GLOBAL, Scope.SHARED)
 
 
@@ -58,6 +59,8 @@ class ElementLoop(ElementStatements):
     def lines(self) -> str:
         """The loop. Errors: T2C-E034."""
         op = self.op
+        if isinstance(op.body[0].op, structure.DotsOfFour):
+            return self._dots(op.body[0].op)
         accesses = list(accesses_of(op.body))
         if isinstance(op.layout, Replicated):
             return self._by_each_thread(accesses)
@@ -68,6 +71,7 @@ class ElementLoop(ElementStatements):
         takes_vectors = self._takes_vectors(partition) and len(own) == 1
         try:
             found = self._by_vector(partition, own[0], accesses) if takes_vectors else None
+            found = found or self._by_pairs(partition, accesses)
             return found or self._by_element(partition, own, accesses)
         finally:
             self.printer.places.clear()
@@ -77,6 +81,34 @@ class ElementLoop(ElementStatements):
         layout, vector = partition.layout, self.op.vector
         rows = isinstance(layout, Blocked) and layout.rows == 1 and not partition.overhangs
         return rows and vector >= 2 and partition.vector % vector == 0 and not isinstance(self.op.layout, Slice)
+
+    def _by_pairs(self, partition: Partition, accesses: list[Access]) -> str | None:
+        """A loop over rows and groups of columns of an accumulator of wgmma: pairs of neighbours, 8 columns apart."""
+        op, layout = self.op, partition.layout
+        r, c = own = (self.fragments.counter("r"), self.fragments.counter("c"))
+        if not isinstance(layout, WgmmaAccumulator) or op.vector % 8 or len(op.vars) != 2:
+            return None
+        self.index = own[0]
+        self._places(accesses, partition, own)
+        shared, kept, uniform = self._hoisted(op.vector // 2 * _PAIRS_APART)
+        arrays = self._as_arrays(kept, uniform, op.vector, _PAIRS_APART)
+        if arrays is None or self.loads or self.stores:
+            self.printer.places.clear()
+            self.loads.clear()
+            self.stores.clear()
+            return None
+        self.by_vectors = True
+        rows, columns = self._sizes(partition, own, accesses)
+        lines = [*shared, *arrays]
+        about = f"of {op.vector} elements, in pairs {_PAIRS_APART} columns apart"
+        return "\n".join(
+            [
+                *("CUTE_UNROLL", f"for (int {r} = 0; {r} < {rows}; ++{r}) {{"),
+                *("CUTE_UNROLL", f"for (int {c} = 0; {c} < {columns}; {c} += {op.vector}) {{"),
+                *self._first_at(lambda: f"{self.fragments.at_rowcol(partition)}({r}, {c})", lines, about),
+                *(*lines, "}", "}"),
+            ]
+        )
 
     def _by_element(self, partition: Partition, own: tuple[str, ...], accesses: list[Access]) -> str:
         """A loop over all elements of the thread, or over its rows and columns."""
@@ -100,8 +132,8 @@ class ElementLoop(ElementStatements):
         op, printer, v = self.op, self.printer, self.fragments.counter("v")
         self.index = f"{v} + {own}"
         self._places(accesses, partition, (own,))
-        shared, kept, uniform = self._hoisted()
-        arrays = self._as_arrays(kept, uniform)
+        shared, kept, uniform = self._hoisted(op.vector)
+        arrays = self._as_arrays(kept, uniform, op.vector)
         if arrays is not None:
             each = arrays
         else:
@@ -124,19 +156,25 @@ class ElementLoop(ElementStatements):
 
     def _first(self, partition: Partition, v: str, lines: list[str]) -> list[str]:
         """The indices of a vector's first element that the lines read."""
+        return self._first_at(lambda: f"{self.fragments.at(partition)}({v})", lines, f"of {self.op.vector} elements")
+
+    def _first_at(self, at: Callable[[], str], lines: list[str], about: str) -> list[str]:
+        """The indices of the first element of some, whose coordinates are `at`, that the lines read."""
         names = [self.printer.names(each.name) for each in self.op.vars]
         read = [name for name in names if any(re.search(rf"\b{name}\b", line) for line in lines)]
         if not read:
             return []
-        at = f"{self.fragments.at(partition)}({v})"
-        indices = ", ".join(f"{name} = get<{names.index(name)}>({at})" for name in read)
-        return [f"const int {indices};  // of the first of {self.op.vector} elements"]
+        indices = ", ".join(f"{name} = get<{names.index(name)}>({at()})" for name in read)
+        return [f"const int {indices};  // of the first {about}"]
 
-    def _hoisted(self) -> tuple[list[str], tuple[structure.Statement, ...], Uniform]:
+    def _hoisted(self, vector: int) -> tuple[list[str], tuple[structure.Statement, ...], Uniform]:
         """(the names of what all elements of a vector share, the other statements, what is shared)."""
         op, lines, kept = self.op, list[str](), list[structure.Statement]()
-        written = [each.buffer.memory for each in accesses_of(op.body) if each.writes]
-        uniform = Uniform(self.printer, op.vars[-1], op.vector, tuple(written))
+        accesses = list(accesses_of(op.body))
+        written = [each.buffer.memory for each in accesses if each.writes]
+        layouts = [(each.buffer, self._layout(each.buffer)) for each in accesses]
+        rows = [buffer for buffer, layout in layouts if isinstance(layout, Slice) and layout.kept == (0,)]
+        uniform = Uniform(self.printer, op.vars[-1], vector, tuple(written), tuple(rows))
         for each in op.body:
             if isinstance(each.op, structure.Let) and uniform.holds(each.op.value):
                 lines += self.statement(each.op, each.source.comments)
@@ -165,10 +203,12 @@ class ElementLoop(ElementStatements):
             yield f"const auto {value} = {words.VECTOR_AT}<{count}>({place[0]}, {place[2].removesuffix(')')});"
             self.printer.places[buffer.name, load.indices] = f"{value}[{own} / {vector // count}]"
 
-    def _as_arrays(self, kept: tuple[structure.Statement, ...], uniform: Uniform) -> list[str] | None:
-        """The statements for all elements of a vector together."""
+    def _as_arrays(
+        self, kept: tuple[structure.Statement, ...], uniform: Uniform, count: int, apart: int = 0
+    ) -> list[str] | None:
+        """The statements for `count` elements together, of a vector or of pairs that are `apart`."""
         lets = {each.op.var: each.op.value for each in kept if isinstance(each.op, structure.Let)}
-        arrays, lines = Arrays(uniform, lets), list[str]()
+        arrays, lines = Arrays(uniform, lets, count, apart, self.op.any_order), list[str]()
         for each in kept:
             if isinstance(each.op, structure.Let):
                 continue
@@ -183,8 +223,29 @@ class ElementLoop(ElementStatements):
             name, _, index = place.removesuffix(")").partition("(")
             first = index.partition(" + ")[0] if " + " in index else "0"
             lines += [f"// {line}" for comment in each.source.comments for line in wrapped(comment, BODY_WIDTH)]
-            lines.append(f"{words.ARRAY_AT}<{self.op.vector}>({name}, {first}) = {text};")
+            if apart:
+                lines.append(f"{words.SET_COLUMNS}<{count}>({name}, {index}, {text});")
+            else:
+                lines.append(f"{words.ARRAY_AT}<{count}>({name}, {first}) = {text};")
         return [*arrays.lines, *lines]
+
+    def _dots(self, op: structure.DotsOfFour) -> str:
+        """Four products of bytes at a time, in each vector of the thread's elements."""
+        dot, printer, vector = op.dot, self.printer, self.op.vector
+        partition = self.fragments.partition(self.op.layout, op.source.span)
+        if not self._takes_vectors(partition) or partition.vector != vector:
+            raise unsupported("dot products of bytes whose vectors are no thread's", op.source.span)
+        self.by_vectors = True
+        v, last = self.fragments.counter("v"), printer.names(self.op.vars[-1].name)
+        sums, packed = (printer.names(each.name) for each in (dot.sum.buffer, dot.packed))
+        at, count = f"{self.fragments.at(partition)}({v})", len(self.op.vars) - 1
+        row, first = printer.row(dot.tile, (binary("*", int_const(4), self.op.vars[-1]),))
+        name = words.DP4A_TOTAL if dot.in_total else words.DP4A
+        return (
+            f"CUTE_UNROLL\nfor (int {v} = 0; {v} < size({sums}); {v} += {vector}) {{\n"
+            f"const int {last} = get<{count}>({at});  // of the first of {vector} elements\n"
+            f"{name}<{vector}>({sums}, {v}, {packed}, {dot.less}, {row}, {first});\n}}"
+        )
 
     def _by_each_thread(self, accesses: list[Access]) -> str:
         """A loop that every thread runs over all elements: all of them hold these."""

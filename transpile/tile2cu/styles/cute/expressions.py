@@ -77,18 +77,28 @@ class CutePrinter(Printer):
         held = self.places.get((buffer.name, tuple(indices)))
         if held is not None:
             return held
-        if buffer.scope is Scope.LOCAL:
+        if buffer.scope in (Scope.LOCAL, Scope.BARRIER):
             return super().element(buffer, indices)
         if buffer.name in self.everywhere:
             return f"{self.names(buffer.name)}({', '.join(map(self.coordinate, indices))})"
         if buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
             assert self.span is not None
             raise unsupported(f"an element of {buffer.name} that the loop's layout does not give the thread", self.span)
+        return self._at(buffer, [*map(self.coordinate, indices)])
+
+    def _at(self, buffer: Buffer, inside: list[str]) -> str:
+        """A tensor, or a shared tile of the current stage, at coordinates."""
         stage = self.stages.get(buffer.name)
-        inside = [*map(self.coordinate, indices), *([stage] if stage else [])]
         swizzled = buffer.scope is Scope.SHARED and self.elements_of is not None
         name = self.elements_of(buffer) if swizzled and self.elements_of else self.names(buffer.name)
-        return f"{name}({', '.join(inside)})"
+        return f"{name}({', '.join([*inside, *([stage] if stage else [])])})"
+
+    def row(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[str, str]:
+        """(the row of a shared tile in which an element is, its index there)."""
+        *outer, last = indices
+        inside = [*map(self.coordinate, outer), "_"]
+        whole = not outer and not self.stages.get(buffer.name)
+        return self.names(buffer.name) if whole else self._at(buffer, inside), self.index(last)
 
     def coordinate(self, expr: Expr) -> str:
         """An index or extent that CuTe takes by reference: device code cannot refer to a constant of the host's."""

@@ -119,7 +119,8 @@ class Fragments:
         for instruction, op in found.items():
             if instruction not in ATOMS:
                 raise unsupported(f"the MMA {instruction}", op.source.span)
-            return tiled_mma(layout, ATOMS[instruction], op.instruction.k)
+            k = op.instruction.k if op.instruction.through is None else op.instruction.k // 2
+            return tiled_mma(layout, ATOMS[instruction], k)
         return tiled_mma(layout, _ANY_ATOM, 16)
 
     def _warpgroups_mma(self, layout: WgmmaAccumulator) -> str:

@@ -27,7 +27,7 @@ from tile2cu.styles.base.view import Declaration, Section, StatementView, text_l
 from tile2cu.styles.base.vocabulary import ALIGNED
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.atomics import atomic_add
-from tile2cu.styles.cute.calls import comments, invoke
+from tile2cu.styles.cute.calls import comments, invoke, started
 from tile2cu.styles.cute.consumers import consume, each_active, overlapped, visit, visits
 from tile2cu.styles.cute.copies import ByThreads, Copies
 from tile2cu.styles.cute.elementwise import ElementLoop
@@ -50,6 +50,7 @@ OfProducer = (
     | producer_ops.Visits
     | producer_ops.EachActive
 )
+OfTiles = ByThreads | structure.Elementwise | ops.Fill | ops.Mma | ops.Reduce  # partitioned from thread 0 of the block
 
 
 class CuteKernel(Parts):
@@ -77,13 +78,14 @@ class CuteKernel(Parts):
                     raise unsupported("two kinds of MMA into one accumulator", op.source.span)
         self.fragments = Fragments(plan, self.printer, self.mmas)
         self.copies = Copies(plan, self.printer, self.fragments)
-        self.maps = Maps(plan, self.printer, self.fragments, maps)
+        self.maps = Maps(plan, self.printer, self.fragments, self.copies, maps)
         self.by_hardware = any(isinstance(op, ByTma) or _is_of_warpgroups(op) for op in self.operations)
         self.shared = SharedTiles(plan, self.printer, constants, self.fragments, by_hardware=self.by_hardware)
         self._indices = block_indices(plan.grid, self.printer) if plan.persistent is not None else ()
         self.role = Role(plan.producer, self, self._indices) if plan.producer is not None else None
         self.mma = Mmas(self.printer, self.fragments, self.copies)
         self.reductions = Reductions(self.printer, self.fragments)
+        self._group = 0 if plan.launch.groups == 1 else -1  # the group of threads that does what is printed
 
     @property
     def by_instance(self) -> bool:
@@ -93,14 +95,15 @@ class CuteKernel(Parts):
     def _check(self) -> None:
         plan, span = self.plan, self.plan.launch.span
         asked = {
-            "barriers of the user's": plan.barriers is not None,
             "a persistent kernel without a producer": plan.persistent is not None and plan.producer is None,
-            "groups of threads": plan.launch.groups > 1 or bool(plan.launch.shares),
+            "groups of threads of the same size": plan.launch.groups > 1 and not plan.launch.shares,
             "random numbers": plan.registers.random,
         }
         for what, found in asked.items():
             if found:
                 raise unsupported(what, span)
+        if plan.producer is not None and plan.producer.panels is not None:
+            raise unsupported("warpgroups that alternate", plan.producer.loop.span)
 
     # ---- declarations -------------------------------------------------------------------------------------------
 
@@ -138,6 +141,7 @@ class CuteKernel(Parts):
                 declared.append(Declaration(f"using {each.name} = typename Copies<Alignment>::{each.name};"))
         declared += [self._tensor(view.tensor) for view in self.plan.tensors.views]
         declared += self.shared.names()
+        declared += started(plan.barriers, self.printer) if (plan := self.plan).barriers is not None else ()
         declared += self.role.setup() if self.role is not None else ()
         declared += block_indices(self.plan.grid, self.printer) if self.plan.persistent is None else ()
         return (*declared, *prelude_values(self.plan.launch, self.printer))
@@ -194,11 +198,15 @@ class CuteKernel(Parts):
     def view(self, op: ops.Op) -> StatementView:
         """An operation without the user's comments."""
         self.printer.span = op.source.span
+        if self._group and isinstance(op, OfTiles):
+            raise unsupported(f"{type(op).__name__} by other threads than the first group's", op.source.span)
         left_out: tuple[type[Claim], ...]
         match op:
             case structure.PipelinedLoop(stores=(), direct=None):
                 with self.continuing(""):
                     return pipelined(op, self.printer, self.constants, self.views)
+            case structure.OfGroup():
+                return self._of_group(op)
             case structure.If() | structure.For() | structure.While():
                 return self.control(op)
             case op if isinstance(op, OfProducer):
@@ -215,6 +223,12 @@ class CuteKernel(Parts):
         claims = (each for each in op.claims if not isinstance(each, left_out))
         return text_line(in_cute(text), 0, tuple(comment(each, self.printer.names) for each in claims))
 
+    def _of_group(self, op: structure.OfGroup) -> StatementView:
+        outside, self._group = self._group, op.group
+        views = self.views(op.body)
+        self._group = outside
+        return StatementView("branch", {"condition": f"{words.GROUP}() == {op.group}"}, body=views)
+
     def _by_instance(self, op: copy_ops.StoreByInstance) -> StatementView:
         condition = {"condition": f"{words.TMA_CAN_ADDRESS}<Alignment>", "static": "yes"}
         above = tuple(comment(each, self.printer.names) for each in op.claims)
@@ -230,7 +244,7 @@ class CuteKernel(Parts):
             case ops.MmaWait():
                 return self.mma.wait(op)
             case structure.Invoke():
-                return text_line(invoke(op), 0, comments(op))
+                return text_line(invoke(op, self.printer), 0, comments(op))
 
     def _text(self, op: ops.Op) -> str:
         match op:
@@ -256,15 +270,19 @@ class CuteKernel(Parts):
     def _synchronised(self, op: ops.Barrier | producer_ops.AcquireStage | producer_ops.AwaitStage) -> str:
         """A barrier of threads, or the wait for an empty or a full stage of a tile that has barriers of its own."""
         match op:
+            case ops.Barrier(scope=ops.BarrierScope.PARTICIPANTS) if self.plan.launch.groups > 1:
+                raise unsupported("a barrier of a group of threads", op.source.span)
             case ops.Barrier(scope=ops.BarrierScope.PARTICIPANTS | ops.BarrierScope.BLOCK):
                 return "__syncthreads();"
             case ops.Barrier(scope=ops.BarrierScope.CONSUMERS):
                 return f"{words.SYNC_READERS if op.war_only else words.SYNC_CONSUMERS}<threads>();"
+            case ops.Barrier(scope=ops.BarrierScope.CLUSTER):
+                return "cluster_sync();"
             case ops.Barrier():
                 raise unsupported(f"a barrier of {op.scope.value}", op.source.span)
         assert self.role is not None
         if isinstance(op, producer_ops.AcquireStage):
-            return self.role.acquire(op.tile)
+            return self.role.acquire(op.tile, publishes=op.publishes)
         tile = op.ring.tile
         return f"{self.role.barriers(tile)}.consumer_wait({self.role.state(tile)});"
 

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from tile2cu.core.layout import Blocked, MmaAccumulator, SharedLayout
+from tile2cu.core.program import Buffer
 
 _CHUNK = 16  # bytes: what a swizzle permutes
 _ATOM_ROWS = 8
+_BITS = {32: 1, 64: 2, 128: 3}  # of a swizzle, by its width in bytes
 # MMA_Atom by the name of the instruction.
 ATOMS = {
     "mma.m16n8k16.f16.f16.f16.f16": "SM80_16x8x16_F16F16F16F16_TN",
@@ -14,6 +16,9 @@ ATOMS = {
     "mma.m16n8k32.s32.u8.u8.s32": "SM80_16x8x32_S32U8U8S32_TN",
     "mma.m16n8k16.f32.f16.f16.f32": "SM80_16x8x16_F32F16F16F32_TN",
     "mma.m16n8k16.f32.bf16.bf16.f32": "SM80_16x8x16_F32BF16BF16F32_TN",
+    # two MMAs of half the operands each
+    "mma.m16n8k32.f32.e4m3.e4m3.f32 through float16": "SM80_16x8x16_F32F16F16F32_TN",
+    "mma.m16n8k32.f32.e5m2.e5m2.f32 through float16": "SM80_16x8x16_F32F16F16F32_TN",
 }
 
 
@@ -44,9 +49,22 @@ def atom(layout: SharedLayout) -> SwizzledAtom | None:
         return SwizzledAtom(bits=0, base=0, rows=1, cols=cols)
     if rows % _ATOM_ROWS or layout.row_bytes % layout.swizzle:
         return None
-    bits = {32: 1, 64: 2, 128: 3}[layout.swizzle]
+    bits = _BITS[layout.swizzle]
     base = (_CHUNK // bytes_).bit_length() - 1
     return SwizzledAtom(bits=bits, base=base, rows=_ATOM_ROWS, cols=layout.swizzle // bytes_)
+
+
+def vector_swizzle(layout: SharedLayout) -> str | None:
+    """The swizzle of a tile of one dimension, stored as rows as wide as the swizzle; None where these are no atoms."""
+    bits, rows = _BITS[layout.swizzle], _ATOM_ROWS * layout.swizzle
+    if layout.element_bits < 8 or layout.padding or layout.bytes % rows:
+        return None
+    return f"Swizzle<{bits}, {(_CHUNK // (layout.element_bits // 8)).bit_length() - 1}, 3>{{}}"
+
+
+def is_stacked(tile: Buffer, layout: SharedLayout) -> bool:
+    """Whether a tile is several swizzled ones: its first dimension is then the last mode, as that of stages."""
+    return tile.rank == 3 and bool(layout.swizzle)
 
 
 def swizzled_atom(layout: SharedLayout, element: str) -> str:

@@ -15,16 +15,18 @@ from tile2cu.styles.base.shared import type_place_of
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import NO_SECTION, Declaration, Section
 from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.copies import Copies
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import Fragments
 from tile2cu.styles.cute.layouts import static, swizzled_atom
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import SUPPORTED, in_cute
 
-ByTma = copy_ops.TmaLoad | copy_ops.TmaStore | copy_ops.TmaReduceAdd
+ByTma = copy_ops.TmaLoad | copy_ops.TmaCopy | copy_ops.TmaStore | copy_ops.TmaReduceAdd
 _BOX_ROWS = 16  # of a warp: what one lane stores
 _OPERATIONS = {
     copy_ops.TmaLoad: "SM90_TMA_LOAD",
+    copy_ops.TmaCopy: "SM90_TMA_LOAD",
     copy_ops.TmaStore: "SM90_TMA_STORE",
     copy_ops.TmaReduceAdd: "SM90_TMA_REDUCE_ADD",
 }
@@ -48,6 +50,7 @@ class Maps:
     plan: Kernel
     printer: CutePrinter
     fragments: Fragments
+    copies: Copies
     maps: Mapping[int, TensorMap]
 
     # ---- copies -------------------------------------------------------------------------------------------------
@@ -58,18 +61,33 @@ class Maps:
         self._check(view, op, span)
         match op:
             case copy_ops.TmaLoad():
-                if op.multicast or op.publishes:
-                    raise unsupported("a TMA load that is multicast, or publishes its iteration", span)
+                if op.multicast:
+                    raise unsupported("a TMA load that is multicast", span)
                 name, stage = self.printer.names(op.dst.name), self.printer.stages.get(op.dst.name)
                 tile = f"{name}({', '.join(['_'] * op.dst.rank)}, {stage})" if stage else name
                 at = self._coordinate(view, op.src)
                 return f"{words.TMA_LOAD}({view.name}, {self._arrival(op)}, {at}, {tile});"
+            case copy_ops.TmaCopy():
+                return self._copy(op, view)
             case copy_ops.TmaStore() | copy_ops.TmaReduceAdd():
                 return self._store(op, view)
+
+    def _copy(self, op: copy_ops.TmaCopy, view: TensorMap) -> str:
+        """The user's own load, whose bytes arrive at a barrier of his; perhaps for several blocks of a cluster."""
+        span = op.source.span
+        if op.awaited:
+            raise unsupported("a TMA load for other blocks that all of them wait for", span)
+        tile = self.copies.plane(op.dst, span) if op.dst.buffer.rank == 3 else self.copies.tile(op.dst.buffer)
+        if op.dst.buffer.rank == 2 and not op.dst.region.whole:
+            raise unsupported("a TMA load of a part of a shared tile", span)
+        given = [view.name, self.printer.text(op.barrier), self._coordinate(view, op.src), tile]
+        name = f"{words.TMA_COPY_MULTICAST}<{bin(op.blocks)}>" if op.blocks else words.TMA_COPY
+        return f"{name}({', '.join(given)});"
 
     def _store(self, op: copy_ops.TmaStore | copy_ops.TmaReduceAdd, view: TensorMap) -> str:
         outstanding = isinstance(op, copy_ops.TmaReduceAdd) or op.outstanding
         name = words.TMA_STORE_START if outstanding else words.TMA_STORE
+        name = f"{words.TMA_STORE_TRANSPOSED}<threads>" if _is_transposed(op) else name
         partition = self.fragments.partition(self.fragments.layout(op.src), op.source.span)
         given = [f"{partition.name}{{}}", self.printer.names(op.src.name), self.printer.names(op.staging), view.name]
         return f"{name}({', '.join((*given, self._coordinate(view, op.dst)))});"
@@ -95,17 +113,21 @@ class Maps:
         match op:
             case copy_ops.TmaLoad():
                 fits = op.dst.rank == 2 and op.dst.dtype == tensor.dtype
+            case copy_ops.TmaCopy():
+                fits = op.dst.buffer.rank in (2, 3) and op.dst.buffer.dtype == tensor.dtype
             case copy_ops.TmaStore():
-                fits = not op.transposed and self._is_staged(op.src, op.staging)
+                fits = self._is_staged(op.src, op.staging, transposed=op.transposed)
+                fits &= not (op.transposed and (op.outstanding or tensor.dtype.bytes != 2))
             case copy_ops.TmaReduceAdd():
                 fits = self._is_staged(op.src, op.staging)
         if not fits:
             raise unsupported(f"the copy of a tile of {tensor.name} by TMA", span)
 
-    def _is_staged(self, tile: Buffer, name: str) -> bool:
+    def _is_staged(self, tile: Buffer, name: str, *, transposed: bool = False) -> bool:
         """Whether an accumulator of wgmma is staged as a whole."""
         (staging,) = (each for each in self.plan.staging if each.name == name)
-        return staging.layout.extents == tile.static_shape and self.fragments.is_wgmma(tile)
+        shape = tile.static_shape[::-1] if transposed else tile.static_shape
+        return staging.layout.extents == shape and self.fragments.is_wgmma(tile)
 
     # ---- functions ----------------------------------------------------------------------------------------------
 
@@ -124,7 +146,8 @@ class Maps:
     def _function(self, view: TensorMap, op: ByTma) -> Declaration:
         tensor, plain = view.tensor, replace(self.printer, derived={})  # the launcher has no derived sizes
         name, sizes = plain.names(tensor.memory.name), _sizes(tensor)
-        const = "const " if isinstance(op, copy_ops.TmaLoad) else ""
+        const = "const " if isinstance(op, copy_ops.TmaLoad | copy_ops.TmaCopy) else ""
+        multicast = "_MULTICAST" if isinstance(op, copy_ops.TmaCopy) and op.blocks else ""
         element = in_cute(tensor.dtype.cpp)
         extents, strides = [plain.index(extent) for extent in tensor.shape], _strides(tensor, plain)
         modes = _modes(view)
@@ -135,7 +158,7 @@ class Maps:
             f"inline auto make_{view.name}({params}) {{",
             f"  const auto data = make_gmem_ptr(static_cast<{const}{element}*>({name}));",
             f"  const Tensor tensor = make_tensor(data, make_shape({shape}), make_stride({stride}));",
-            f"  return {words.MAKE_TMA_MAP}({_OPERATIONS[type(op)]}{{}}, tensor, {self._box(op)});",
+            f"  return {words.MAKE_TMA_MAP}({_OPERATIONS[type(op)]}{multicast}{{}}, tensor, {self._box(op)});",
             "}",
             f"using {view.name}_type = decltype(make_{view.name}({none}))::Map;",
         )
@@ -143,11 +166,15 @@ class Maps:
 
     def _box(self, op: ByTma) -> str:
         """The layout in shared memory of what one instruction, or a lane, moves."""
-        if isinstance(op, copy_ops.TmaLoad):
-            place = type_place_of(op.dst.name, self.plan.overlay, self.printer.names).rpartition("::")[0]
-            layout = f"{place}::{self.fragments.own(self.printer.names(op.dst.name), 'layout')}{{}}"
-            return f"take<0, 2>({layout})" if self.printer.stages.get(op.dst.name) else layout
+        if isinstance(op, copy_ops.TmaLoad | copy_ops.TmaCopy):
+            tile = op.dst if isinstance(op, copy_ops.TmaLoad) else op.dst.buffer
+            place = type_place_of(tile.name, self.plan.overlay, self.printer.names).rpartition("::")[0]
+            layout = f"{place}::{self.fragments.own(self.printer.names(tile.name), 'layout')}{{}}"
+            return f"take<0, 2>({layout})" if self.printer.stages.get(tile.name) or tile.rank == 3 else layout
         (staging,) = (each for each in self.plan.staging if each.name == op.staging)
+        if _is_transposed(op):
+            place = type_place_of(staging.name, self.plan.overlay, self.printer.names).rpartition("::")[0]
+            return f"{place}::{self.fragments.own(self.printer.names(staging.name), 'layout')}{{}}"
         columns = staging.layout.extents[1] // self.fragments.warpgroups_along_n(self.fragments.layout(op.src))
         return staging_box(staging.layout, in_cute(staging.dtype.cpp), columns)
 
@@ -156,6 +183,11 @@ def staging_box(layout: SharedLayout, element: str, columns: int) -> str:
     """The layout of a warp's rows in a staging tile."""
     shape = f"Shape<{static(_BOX_ROWS)}, {static(columns)}>{{}}"
     return f"tile_to_shape({swizzled_atom(layout, element)}, {shape})"
+
+
+def _is_transposed(op: ByTma) -> bool:
+    """Whether a store takes columns of the accumulator as rows."""
+    return isinstance(op, copy_ops.TmaStore) and op.transposed
 
 
 def _modes(view: TensorMap) -> tuple[int, ...]:

@@ -39,6 +39,8 @@ class Mmas:
         c = self.printer.names(op.c.buffer.name)
         mma = self.fragments.partition(self.fragments.layout(op.c.buffer), op.source.span)
         assert isinstance(mma.layout, MmaAccumulator)
+        if op.instruction.through is not None:
+            return self._as_half(op, mma.name, c, wide=mma.layout.cols // mma.layout.warps.n % 16 == 0)
         even = mma.layout.cols // mma.layout.warps.n % 16 == 0
         load_b, b = self._operand(op.b, op, k_is_contiguous=op.b.transposed, wide=even)
         if not op.b.transposed:
@@ -50,6 +52,33 @@ class Mmas:
         if op.a.transposed:
             a = f"{words.SWAP_MODES}({a})"
         return f"{first}{words.GEMM}({mma.name}{{}}, {load_a}, {load_b}, {a}, {b}, {c});"
+
+    def _as_half(self, op: ops.Mma, mma: str, c: str, *, wide: bool) -> str:
+        """An MMA of 8-bit floats as one of float16: ldmatrix loads pairs of them."""
+        if op.a.buffer.scope is Scope.FRAGMENT or op.a.transposed or not op.b.transposed:
+            raise unsupported("an MMA of float8 as float16 whose operands are not contiguous along K", op.source.span)
+        a, b = (self._pairs(each, op) for each in (op.a, op.b))
+        load_a, load_b = (
+            f"Copy_Atom<{kind}, half_t>{{}}"
+            for kind in ("SM75_U32x4_LDSM_N", "SM75_U32x4_LDSM_N" if wide else "SM75_U32x2_LDSM_N")
+        )
+        first = f"clear({c});\n" if op.overwrites else ""
+        element = in_cute(op.a.buffer.dtype.cpp)
+        return f"{first}{words.GEMM_AS_HALF}<{element}>({mma}{{}}, {load_a}, {load_b}, {a}, {b}, {c});"
+
+    def _pairs(self, tile: Tile, op: ops.Mma) -> str:
+        """A shared tile, or some of its rows, as pairs of 8-bit floats."""
+        buffer, (rows, columns), names = tile.buffer, tile.region.ranges, self.printer.names
+        stage, extents = self.printer.stages.get(buffer.name), (static_value(rows.extent), static_value(columns.extent))
+        if static_value(columns.start) != 0 or columns.extent != buffer.shape[1] or None in extents:
+            raise unsupported("an MMA of float8 as float16 of a part of the tile's columns", op.source.span)
+        name = self.fragments.own(names(buffer.name), "pairs")
+        self.fragments.views[name] = f"Tensor {name} = recast<half_t>({names(buffer.name)});  // as words of ldmatrix"
+        text = f"{name}(_, _, {stage})" if stage else name
+        if tile.region.whole:
+            return text
+        shape = f"Shape<Int<{self.printer.index(rows.extent)}>, Int<{self.printer.index(columns.extent)} / 2>>{{}}"
+        return f"{words.TILE_AT}({text}, {shape}, make_coord({self.printer.coordinate(rows.start)}, 0))"
 
     def _wgmma(self, op: ops.Mma) -> str:
         """An MMA of warpgroups: issued and committed, and awaited unless it only `starts`."""
@@ -87,8 +116,10 @@ class Mmas:
         return name
 
     def _shared_operand(self, tile: Tile, op: ops.Mma) -> str:
-        if tile.buffer.scope is not Scope.SHARED or tile.buffer.rank != 2:
-            raise unsupported("an MMA's operand that is a tile of planes, or B in registers", op.source.span)
+        if tile.buffer.scope is not Scope.SHARED:
+            raise unsupported("an MMA whose operand B is in registers", op.source.span)
+        if tile.buffer.rank == 3:
+            return self.copies.plane(tile, op.source.span)
         text = self.copies.tile(tile.buffer)
         if tile.region.whole:
             return text

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Persistent
+from tile2cu.core.shared_memory import ACTIVE_ROW
 from tile2cu.plan import producer_ops
 from tile2cu.plan.producer_ops import Iterations, Ring
 from tile2cu.plan.roles import Fed, PathToLoop, Producer
@@ -14,7 +15,7 @@ from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.loops import FromZero
 from tile2cu.styles.base.roles import SOONER, Notes, members
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
-from tile2cu.styles.base.visits import ITERATIONS, TILES, called
+from tile2cu.styles.base.visits import ITERATIONS, PUBLISHED, TILES, called
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.parts import Parts
 from tile2cu.styles.cute.support import unsupported
@@ -30,15 +31,8 @@ class Role:
         self.producer, self.kernel, self.indices = producer, kernel, indices
         self.names, self.counter = kernel.printer.names, kernel.fragments.counter
         self.notes = Notes(producer, self.names)
-        persistent = producer.persistent
-        asked = {
-            "warpgroups that alternate": producer.panels is not None,
-            "loads by multicast": bool(producer.multicast),
-            "active iterations that are published": producer.way is not None and persistent is not None,
-        }
-        for what, found in asked.items():
-            if found:
-                raise unsupported(what, producer.loop.span)
+        if producer.multicast:
+            raise unsupported("loads by multicast", producer.loop.span)
 
     # ---- stages -------------------------------------------------------------------------------------------------
 
@@ -84,8 +78,6 @@ class Role:
     @contextmanager
     def iterations(self, of: Iterations) -> Iterator[FromZero]:
         """How a loop's iterations are written; inside, its tiles print with their stage."""
-        if of.published:
-            raise unsupported("active iterations that are published", self.producer.loop.span)
         printer, outside = self.kernel.printer, self.kernel.printer.stages
         printer.stages = outside | {tile.name: f"{self.state(tile)}.index()" for tile in of.tiles}
         loop = FromZero.of(of.var, of.start, of.stop, printer, lambda name: f"{name}_iter")
@@ -108,6 +100,8 @@ class Role:
             barriers.append(f"{_PROLOGUE}_full")
         if self.producer.persistent is not None and self.producer.persistent.queue:
             barriers.append("scheduled_tiles")
+        if self.producer.persistent is not None and self.producer.persistent.iteration:
+            barriers.append(ACTIVE_ROW)
         return tuple(Declaration(f"auto& {name} = {words.SHARED}().{name};") for name in barriers)
 
     def views(self) -> tuple[StatementView, ...]:
@@ -139,8 +133,10 @@ class Role:
     def _way(self, way: PathToLoop) -> StatementView:
         """What is visited, and the way there."""
         given, names = way.visiting, self.names
-        parts = {**called(given, names), "fields": members(given.values, names)}
-        about = tuple(wrapped(ITERATIONS if given.iterations else TILES, BODY_WIDTH))
+        persistent = self.producer.persistent is not None  # then shared memory holds it: its type is outside
+        parts = {**called(given, names), "fields": "" if persistent else members(given.values, names)}
+        text = PUBLISHED if persistent else ITERATIONS if given.iterations else TILES
+        about = tuple(wrapped(text, BODY_WIDTH))
         return StatementView(
             "walk", parts, body=self.kernel.views(way.body), notes=about, gap=bool(self.producer.hoisted)
         )
@@ -158,8 +154,10 @@ class Role:
         """What a tile of work of a persistent kernel begins with."""
         persistent = self.producer.persistent
         assert persistent is not None
-        with self.iterations(self.producer.iterations) as loop:
-            counted = self._counted(loop)
+        counted: tuple[StatementView, ...] = ()
+        if self.producer.way is None:
+            with self.iterations(self.producer.iterations) as loop:
+                counted = self._counted(loop)
         work, at = self.names("__work"), f"{self.names('__work_tile')}(tile)"
         place = () if persistent.queue else (text_line(f"const {self.names('__WorkTile')} {work} = {at};"),)
         return (*place, *counted)
@@ -187,23 +185,43 @@ class Role:
         assert producer.prologue is not None, "a persistent kernel has a prologue"
         tile = self._tile_of_work(persistent)
         acquire = f"{_PROLOGUE}_barriers.producer_acquire({_PROLOGUE}_stage, {self._bytes_of_prologue()})"
-        begin = (text_line(f"uint64_t& {_PROLOGUE}_full = {acquire};"), *kernel.views(producer.prologue.loads))
-        each = (*self.each_tile(), *begin, text_line(f"++{_PROLOGUE}_stage;"))
+        first = text_line(f"uint64_t& {_PROLOGUE}_full = {acquire};")
+        begin = (first, *kernel.views(producer.prologue.loads), text_line(f"++{_PROLOGUE}_stage;"))
+        skips = persistent.idle is not None
+        way: tuple[StatementView, ...] = ()
+        if producer.way is not None:
+            way = (replace(self._way(producer.way), gap=True),)
+            loads = self._published(begin)
+        else:
+            loads = (*begin, replace(self._loads_of_tile(skips), gap=True))
+        given = ["tile_iter", names("__work"), *([] if skips else [names("__work_tile")])]
+        fetch = f"{'fetch' if producer.way is None else 'fetch_for_warp'}({', '.join(given)})"
+        one = text_line(f"if ({words.THREAD}() != threads) return;  // one thread issues all loads")
+        if producer.way is not None:
+            warps = f"{words.WARP}() != threads / {words.WARP_SIZE}"
+            one = text_line(
+                f"if ({warps}) return;  // one warp finds active iterations, its first lane issues all loads"
+            )
+        each = (*self.each_tile(), *loads)
+        body = (*self._fetching(skips), one, *self._states(), *self.over_tiles(fetch, each))
+        return (tile, *way, *self._init(gap=True), *self._role(body, (self.notes.persistent(persistent),)))
+
+    def _loads_of_tile(self, skips: bool) -> StatementView:
+        """What the producer of a persistent kernel loads for a tile of work."""
+        producer = self.producer
         if producer.nested:
             raise unsupported("a persistent kernel whose loads are in loops", producer.loop.span)
-        skips = persistent.idle is not None
         with self.iterations(producer.iterations) as loop:
-            loads = kernel.views(producer.loads)
-            each += (
-                replace(
-                    self._scheduled(loop, loads) if skips else self._loads(producer.iterations, loop, loads), gap=True
-                ),
-            )
-        given = ["tile_iter", names("__work"), *([] if skips else [names("__work_tile")])]
-        fetch = f"fetch({', '.join(given)})"
-        one = text_line(f"if ({words.THREAD}() != threads) return;  // one thread issues all loads")
-        body = (*self._fetching(skips), one, *self._states(), *self.over_tiles(fetch, each))
-        return (tile, *self._init(gap=True), *self._role(body, (self.notes.persistent(persistent),)))
+            loads = self.kernel.views(producer.loads)
+            return self._scheduled(loop, loads) if skips else self._loads(producer.iterations, loop, loads)
+
+    def _published(self, begin: tuple[StatementView, ...]) -> tuple[StatementView, ...]:
+        """The same where iterations are skipped; the others are told which are active, and when that was the last."""
+        first = self.producer.rings[0].tile
+        state, barriers = self.state(first), self.barriers(first)
+        end = text_line(f"{barriers}.producer_end({state}, {ACTIVE_ROW});\n++{state};")
+        (visits,) = self.kernel.views(self.producer.nested)
+        return (self._by_one(begin), replace(visits, gap=True), self._by_one((end,)))
 
     def _fetching(self, skips: bool) -> tuple[StatementView, ...]:
         """What the producer's other warps do where empty tiles are skipped."""
@@ -270,10 +288,11 @@ class Role:
         call = f"producer_acquire({self.state(fed.tiles[0])}, {words.STAGE_BYTES}({tiles}))"
         return (text_line(f"uint64_t& full = {self.barriers(fed.tiles[0])}.{call};"),)
 
-    def acquire(self, tile: Buffer) -> str:
-        """The wait for an empty stage of a tile that has barriers of its own."""
+    def acquire(self, tile: Buffer, *, publishes: bool) -> str:
+        """The wait for an empty stage of a tile that has barriers of its own; it `publishes` its iteration."""
         full, name = self.counter(f"{self.names(tile.name)}_full"), self.names(tile.name)
-        call = f"producer_acquire({self.state(tile)}, {words.STAGE_BYTES}({name}))"
+        told = f", {ACTIVE_ROW}, {self.names('__iteration')}" if publishes else ""
+        call = f"producer_acquire({self.state(tile)}, {words.STAGE_BYTES}({name}){told})"
         return f"uint64_t& {full} = {self.barriers(tile)}.{call};"
 
     def _counted(self, loop: FromZero) -> tuple[StatementView, ...]:

@@ -9,6 +9,7 @@ from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import ACCUMULATORS, Fragments, sharing
 from tile2cu.styles.cute.support import unsupported
+from tile2cu.styles.cute.types import is_half
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,11 @@ class Reductions:
     def text(self, op: ops.Reduce) -> str:
         """A reduction of a fragment's rows or columns."""
         span, src, dst = op.source.span, op.src, op.dst
-        if src.scope is not Scope.FRAGMENT or dst.scope is not Scope.FRAGMENT or dst.dtype.bits != 32:
-            raise unsupported("a reduction other than of a fragment to 32 bits", span)
+        if src.scope is not Scope.FRAGMENT or dst.scope is not Scope.FRAGMENT:
+            raise unsupported("a reduction of a tile in shared memory", span)
+        by_lanes = not op.thread_local and _is_among_threads(self.fragments.layout(src), op.dim)
+        if dst.dtype.bits != 32 and (by_lanes or not is_half(dst.dtype)):
+            raise unsupported(f"a reduction among threads to {dst.dtype}", span)
         layout, result = self.fragments.layout(src), self.fragments.layout(dst)
         if not isinstance(layout, ACCUMULATORS | Blocked) or (isinstance(layout, Blocked) and layout.rows > 1):
             raise unsupported("a reduction of a fragment that is no tile", span)
@@ -62,3 +66,9 @@ class Reductions:
             is_held = op.dim == op.src.rank - 1 and layout.threads[-1] == 1 and result == of_rows
         if not is_held:
             raise unsupported("a reduction to values that are no rows or columns of the fragment", op.source.span)
+
+
+def _is_among_threads(layout: FragmentLayout, dim: int) -> bool:
+    """Whether several threads share a row."""
+    along = layout.along(dim)
+    return along.lanes * along.warps > 1

@@ -5,6 +5,7 @@ from math import prod
 
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
+from tile2cu.core.shared_memory import ACTIVE_ROW
 from tile2cu.plan import shared
 from tile2cu.plan.kernel import Kernel
 from tile2cu.styles.base.barriers import barriers_name
@@ -15,7 +16,7 @@ from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import Fragments
-from tile2cu.styles.cute.layouts import atom, static, swizzled_atom
+from tile2cu.styles.cute.layouts import atom, is_stacked, static, swizzled_atom, vector_swizzle
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import SUPPORTED, in_cute
 
@@ -51,8 +52,12 @@ class SharedTiles:
                 yield from overlaid(member, self.printer.names, self._tile)
             case shared.StagingTile():
                 yield from self._staging(member)
-            case shared.PipelineBarriers() | shared.PrologueBarriers() | shared.DrawnWork():
+            case shared.PipelineBarriers() | shared.PrologueBarriers() | shared.PublishedIterations():
                 yield self._of_producer(member)
+            case shared.DrawnWork():
+                yield self._of_producer(member)
+            case shared.UserBarriers():
+                yield self._user_barriers(member.tile)
             case shared.Workspaces() if all(each.warps and each.row_values is None for each in member.spaces):
                 yield from self._workspaces(member)
             case _:
@@ -67,9 +72,11 @@ class SharedTiles:
             yield first
         staging, name, names = member.staging, self.printer.names(member.staging.name), self.printer.names
         size = "in the same memory afterwards" if member.instead_of is not None else f"{staging.layout.bytes:,} bytes"
-        about = f"{size}; {names(staging.like.name)} staged for its TMA store, {staging.layout}  [{member.rule}]"
+        leaving = f"{names(staging.like.name)}{', transposed,' if staging.transposed else ''} staged for its TMA store"
+        about = f"{size}; {leaving}, {staging.layout}  [{member.rule}]"
         layout, element = self.own(name, "layout"), in_cute(staging.dtype.cpp)
-        extents = ", ".join(f"Int<{self.printer.index(each)}>" for each in staging.like.shape)
+        shape = staging.like.shape[::-1] if staging.transposed else staging.like.shape
+        extents = ", ".join(f"Int<{self.printer.index(each)}>" for each in shape)
         type_ = f"decltype(tile_to_shape({swizzled_atom(staging.layout, element)}, Shape<{extents}>{{}}))"
         yield Declaration(f"using {layout} = {type_};", tuple(wrapped(about)))
         yield from (Declaration("union {"), *others) if others else ()
@@ -93,12 +100,28 @@ class SharedTiles:
             case shared.PrologueBarriers():
                 about = f"{member.bytes} bytes; completes when the prologue's tiles have arrived"
                 return Declaration("uint64_t prologue_full;", (about,))
+            case shared.PublishedIterations():
+                about = (
+                    f"{member.bytes} bytes; the iteration of the tile in each stage of {names(member.ring.tile.name)}"
+                )
+                stages = self.constants.stages(member.ring.stages)
+                return Declaration(
+                    f"{words.ACTIVE_ITERATIONS}<{stages}, {names('__Iteration')}> {ACTIVE_ROW};", (about,)
+                )
             case shared.DrawnWork():
                 about = f"{member.bytes} bytes; the tiles of work that the producer has fetched, and their barriers"
                 kind = words.SCHEDULED_NON_EMPTY_TILES if member.idle else words.SCHEDULED_TILES
                 return Declaration(f"{kind}<{names('__WorkTile')}> scheduled_tiles;", (about,))
             case _:
                 raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
+
+    def _user_barriers(self, tile: Buffer) -> Declaration:
+        """Barriers that the user handles."""
+        arrivals = " or ".join(f"{count:,}" for count in sorted(set(tile.arrivals)))
+        about = f"{8 * len(tile.arrivals)} bytes; a phase ends after {arrivals} arrivals and all bytes announced"
+        comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about))
+        kind = "cutlass::arch::ClusterTransactionBarrier"
+        return Declaration(f"{kind} {self.printer.names(tile.name)}[{len(tile.arrivals)}];", comments)
 
     def _workspaces(self, found: shared.Workspaces) -> Iterator[Declaration]:
         """What reductions exchange the parts of warps through."""
@@ -138,9 +161,17 @@ class SharedTiles:
         """The layout of a tile and its stages, as a type."""
         tile, layout = member.tile, member.layout
         extents = [f"Int<{self.printer.index(each)}>" for each in tile.shape]
+        if is_stacked(tile, layout):
+            extents = [*extents[1:], extents[0]]
         if member.stages:
             extents.append(f"Int<{self.constants.stages_of(tile.memory, member.stages)}>")
         shape = f"Shape<{', '.join(extents)}>"
+        if layout.swizzle and tile.rank == 1:
+            swizzle = vector_swizzle(layout)
+            if swizzle is None:
+                raise unsupported(f"the layout of {tile.name} ({layout})", self.plan.launch.span)
+            along = ["_1", *([static(layout.bytes * 8 // layout.element_bits)] if member.stages else [])]
+            return f"decltype(composition({swizzle}, Layout<{shape}, Stride<{', '.join(along)}>>{{}}))"
         if layout.swizzle:
             if self.named_atoms:
                 element = in_cute(tile.dtype.cpp)
@@ -170,7 +201,7 @@ class SharedTiles:
         """The tensor that elements of a tile are read from: a swizzled one's has the swizzle in its layout."""
         name = self.printer.names(tile.name)
         layout = next((each.layout for each in self.plan.shared if each.tile is tile), None)
-        if not self.named_atoms or layout is None or not layout.swizzle:
+        if not self.named_atoms or layout is None or not layout.swizzle or tile.rank == 1:
             return name
         view = self.own(name, "elements")
         self.views[view] = f"Tensor {view} = {words.BY_LAYOUT}({name});"
@@ -198,5 +229,6 @@ class SharedTiles:
         data = f"make_smem_ptr({place_of(tile.name, overlay, names)}.data())"
         inside = type_place_of(tile.name, overlay, names).rpartition("::")[0]
         layout = f"{inside}::{self.own(names(tile.name), 'layout')}"
-        shape = ", ".join([*map(self.printer.index, tile.shape), *(["stage"] if each.stages else [])])
+        modes = [*map(self.printer.index, tile.shape), *(["stage"] if each.stages else [])]
+        shape = ", ".join([*modes[1:], modes[0]] if is_stacked(tile, each.layout) else modes)
         return Declaration(f"Tensor {names(tile.name)} = make_tensor({data}, {layout}{{}});  // ({shape})")

@@ -12,13 +12,15 @@ from tile2cu.styles.cute.expressions import CutePrinter
 class Uniform:
     """Which expressions have one value for all of a vector's elements: `last` runs along the vector.
 
-    `written` is memory that the loop writes, `others` are values that differ.
+    `written` is memory that the loop writes, `rows` are fragments that have one value for a row, `others` are values
+    that differ.
     """
 
     printer: CutePrinter
     last: Var
     vector: int
     written: tuple[Buffer, ...]
+    rows: tuple[Buffer, ...] = ()
     others: set[Var] = field(default_factory=set)
 
     def holds(self, expr: Expr) -> bool:
@@ -27,11 +29,14 @@ class Uniform:
             return False
         if isinstance(expr, Load):
             buffer = expr.buffer
-            if not isinstance(buffer, Buffer) or buffer.scope is not Scope.GLOBAL or buffer.memory in self.written:
+            in_memory = isinstance(buffer, Buffer) and buffer.scope in (Scope.GLOBAL, Scope.SHARED)
+            if not isinstance(buffer, Buffer) or buffer.memory in self.written:
                 return False
-        if isinstance(expr, Binary) and expr.op == "//" and self._starts(expr.lhs):
-            divisor = static_value(expr.rhs)
-            if divisor is not None and int(divisor) % self.vector == 0:
+            if not in_memory and buffer not in self.rows:
+                return False
+        if isinstance(expr, Binary) and expr.op in ("//", "<", ">=") and self._starts(expr.lhs):
+            bound = static_value(expr.rhs)
+            if bound is not None and int(bound) % self.vector == 0:
                 return True
         return all(map(self.holds, children(expr)))
 
@@ -42,6 +47,10 @@ class Uniform:
         divisor = static_value(index.rhs)
         fits = divisor is not None and 1 < int(divisor) < self.vector and self.vector % int(divisor) == 0
         return self.vector // int(divisor) if fits and divisor is not None else 0
+
+    def follows(self, index: Expr) -> bool:
+        """Whether a vector's elements read as many neighbours, which start at a multiple of them."""
+        return self._starts(index)
 
     def _starts(self, expr: Expr) -> bool:
         """Whether an index is the vector's own, behind a multiple of vectors."""

@@ -18,7 +18,15 @@ from tile2cu.plan.producer_ops import (
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import Printer, literal
-from tile2cu.styles.base.overlap import UNMASKED, comment_lines, own_trips, part_wish, released_late, timeline
+from tile2cu.styles.base.overlap import (
+    UNMASKED,
+    comment_lines,
+    in_flight,
+    own_trips,
+    part_wish,
+    released_late,
+    timeline,
+)
 from tile2cu.styles.base.pipelined import part_name, release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called
@@ -140,14 +148,7 @@ class _Loop:
         op, k = self.op, self.texts.k
         if op.first:
             return timeline(op, self.masked[1], k, self.body.printer.names)
-        names = self.body.printer.names
-        run = next(do.part for do in op.phases.prologue if isinstance(do, RunPart))
-        about = (
-            f"Software pipelining: the MMA of iteration {k} - 1, which reads a copy of {names(run.tile.name)}, is "
-            f"issued after the preparation of iteration {k}. Neither depends on the other, so the compiler overlaps "
-            f"them  [{op.rule}]"
-        )
-        return tuple(wrapped(about, BODY_WIDTH))
+        return in_flight(op, k, self.body.printer.names)
 
     @property
     def _voting_part(self) -> Part:

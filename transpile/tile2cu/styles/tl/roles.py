@@ -12,12 +12,10 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.overlap import comment_lines
 from tile2cu.styles.base.roles import SOONER, Notes, members
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
-from tile2cu.styles.base.visits import ITERATIONS, TILES, called
+from tile2cu.styles.base.visits import ITERATIONS, PUBLISHED, TILES, called
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.iterations import Texts, pipeline_name
-
-_TAKEN = "The active iterations of a tile of work: the producer visits each, and publishes it to the consumers."
 
 
 class Roles:
@@ -228,7 +226,7 @@ class Roles:
         persistent = self.producer.persistent is not None  # then shared memory holds it: its type is outside
         names = self.printer.names
         parts = {**called(way.visiting, names), "fields": "" if persistent else members(way.visiting.values, names)}
-        about = _TAKEN if persistent else ITERATIONS if way.visiting.iterations else TILES
+        about = PUBLISHED if persistent else ITERATIONS if way.visiting.iterations else TILES
         return StatementView("walk", parts, body=self.body.views(way.body), notes=tuple(wrapped(about, BODY_WIDTH)))
 
     def _tile_of_work(self, persistent: Persistent) -> StatementView:
