@@ -54,6 +54,7 @@ INT8 = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32"}
 EPILOGUE = {"transpose_B": True, "bias": True, "activation": "gelu", "dtype": "bfloat16"}
 TRANSPOSED = {"dtype": "bfloat16", "out_dtype": "float32", "transpose_A": True, "transpose_B": True, "bias": True}
 CUBE = {"M": 4096, "N": 4096, "K": 4096}
+ROW = {"M": 1, "N": 8192, "K": 8192}
 SPLIT = {"M": 256, "N": 4096, "K": 8192}
 SEQUENCES = {"batch": 4, "seq_len": 4096, "heads": 32}
 VARLEN = {"batch": 8, "heads": 32, "tokens": 16384, "tokens_k": 16384, "max_seqlen": 2048}
@@ -72,7 +73,12 @@ CASES = (
     Case("gemm_persistent", "gemm_persistent", CUBE),
     Case("linear", "linear", CUBE, kernel="linear"),
     Case("linear_int4", "linear_int4", CUBE, INT4),
+    Case("linear_int4_prefill", "linear_int4_prefill", CUBE),
     Case("dequant_gemm", "dequant", CUBE, kernel="dequant_gemm"),
+    Case("dequant_gemv", "dequant", ROW, kernel="dequant_gemv", calls=20),
+    Case("w2a8_gemm", "w2a8", CUBE, kernel="w2a8_gemm"),
+    Case("w2a8_gemv", "w2a8", ROW, kernel="w2a8_gemv", calls=20),
+    Case("gemm_cluster", "gemm_cluster", CUBE),
     *(Case(name, "gemm_splitk", SPLIT, {"block_N": 256, "block_K": 64}, kernel=name, calls=20)
       for name in ("gemm_splitk", "gemm_splitk_atomic", "gemm_streamk")),
     Case("gemm_clusters", "gemm_clusters", {"M": 512, "N": 1024, "K": 8192}, kernel="gemm_clusters", calls=20),
@@ -82,6 +88,7 @@ CASES = (
     Case("attention, causal", "attention", SEQUENCES, ATTENTION | {"is_causal": True}, calls=5),
     Case("attention, window", "attention", SEQUENCES, ATTENTION | {"group": 4, "is_causal": True, "window": 128}),
     Case("attention_varlen", "attention_varlen", VARLEN, ATTENTION | {"group": 4, "is_causal": True}, special=STEPS),
+    Case("attention_block_sparse", "attention_block_sparse", SEQUENCES, ATTENTION | {"is_causal": True}, calls=5),
     Case("flash_decoding", "flash_decoding", DECODED, {"dim": 128, "group": 8}, special=LENGTHS),
     Case("linear_attention", "linear_attention", SEQUENCES | {"dim_v": 64}, {"dim": 64}),
     Case("chunk_scan", "chunk_scan", SCAN),
@@ -98,6 +105,7 @@ CASES = (
     Case("sm_80: gemm_relu", "gemm_relu", CUBE, target=AMPERE),
     Case("sm_80: gemm, transposed, bias", "gemm", CUBE, TRANSPOSED, AMPERE),
     Case("sm_80: gemm, int8", "gemm", CUBE, INT8 | {"transpose_B": True}, AMPERE),
+    Case("sm_80: gemm_fp8_scaled", "gemm_fp8_scaled", CUBE, target=AMPERE),
     Case("sm_80: gemm_splitk_atomic", "gemm_splitk", SPLIT, target=AMPERE, kernel="gemm_splitk_atomic", calls=20),
     Case("sm_80: dequant_gemm", "dequant", CUBE, target=AMPERE, kernel="dequant_gemm"),
     Case("sm_80: linear_int4", "linear_int4", CUBE, target=AMPERE),

@@ -67,6 +67,20 @@ def test_gemm_of_int8(sizes: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("sizes", [(70, 136, 256), (131, 77, 200)])
+def test_gemm_of_float8_as_half(sizes: tuple[int, int, int]) -> None:
+    """ldmatrix loads pairs of bytes, which become the operands of two MMAs."""
+    m, n, k = sizes
+    a, b = (integers(*shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((m, k), (n, k)))
+    scales = [RNG.integers(1, 3, shape).astype(np.float32) for shape in ((m, 2), (-(-n // 128), 2))]
+    found = load("gemm_fp8_scaled")(a, b, *scales)
+    wide = [each.astype(np.float32) for each in (a, b)]
+    rows, columns = scales[0].repeat(128, axis=1)[:, :k], scales[1].repeat(128, axis=0)[:n].repeat(128, axis=1)[:, :k]
+    np.testing.assert_array_equal(found, ((wide[0] * rows) @ (wide[1] * columns).T).astype(ml_dtypes.bfloat16))
+    assert found.tobytes() == load("gemm_fp8_scaled", "tl")(a, b, *scales).tobytes()
+
+
+@pytest.mark.nightly
 def test_batched_gemm() -> None:
     a, b = (integers(*shape).astype(np.float16) for shape in ((3, 72, 40), (3, 40, 136)))
     found = load("gemm_batched", kernel="gemm_batched")(a, b)
