@@ -430,17 +430,19 @@ template <int n, class Row> CUTE_DEVICE auto elements_at(const Row& row, int fir
 
 // n numbers of 4 bits, the lower half of each byte first, as half_t, less `less`: exact, 8 at a time and without the
 // conversion unit. at(...) are the indices of the first byte. Preconditions: the bytes are consecutive and start at a
-// multiple of 4, or are `apart` in the same 16 bytes; 0 <= less <= 256.
+// multiple of 4, or they are 4 apart in the same 16 bytes; 0 <= less <= 256.
 template <int n, int apart = 1, class Tensor, class... Indices>
 CUTE_DEVICE auto unpack_uint4(int less, const Tensor& bytes, const Indices&... at) {
-  static_assert(n % 8 == 0 && (apart == 1 || (n / 2 - 1) * apart < 16), "whole words of 4-bit numbers");
+  static_assert(n % 8 == 0 && (apart == 1 || (apart == 4 && n == 8)), "whole words of 4-bit numbers");
   cutlass::Array<uint32_t, n / 8> words;
   const auto* const first = &bytes(at...);
   if constexpr (apart == 1) {
     words = *reinterpret_cast<const cutlass::Array<uint32_t, n / 8>*>(first);
-  } else {
-    CUTE_UNROLL
-    for (int i = 0; i < n / 2; ++i) reinterpret_cast<uint8_t*>(&words)[i] = first[i * apart];
+  } else {  // one load of 16 bytes: each word has one of them, at the same place
+    const unsigned place = static_cast<unsigned>(reinterpret_cast<uintptr_t>(first)) % 16, selector = place * 17 + 64;
+    const uint4 chunk = *reinterpret_cast<const uint4*>(first - place);
+    const uint32_t lower = __byte_perm(chunk.x, chunk.y, selector), upper = __byte_perm(chunk.z, chunk.w, selector);
+    words[0] = __byte_perm(lower, upper, 0x5410);
   }
   cutlass::Array<cutlass::half_t, n> numbers;
   CUTE_UNROLL

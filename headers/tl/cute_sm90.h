@@ -1,6 +1,7 @@
 // Includes for kernels in CuTe's style for sm_90a: CUTLASS's barriers, TMA and wgmma, and functions that CuTe lacks:
 // full and empty barriers that consumer warps release, MMAs and TMA copies of whole tiles.
 #pragma once
+#define TL_SHARED_MEMORY_IN_REGISTER
 #include "cute.h"
 
 #ifndef CUTLASS_ENABLE_GDC_FOR_SM90
@@ -262,16 +263,16 @@ CUTE_DEVICE void tma_store_transposed(const Mma& mma, const From& from, Tile&& s
 
 // ---- wgmma ----------------------------------------------------------------------------------------------------------
 
-// Step k of an operand fragment (V, M, K). A descriptor is a pair of registers: it is advanced by one addition of 64
-// bits, where CuTe adds to its lower half and copies the other.
-template <class Operand> CUTE_DEVICE auto step_of(const Operand& operand, int k) {
+// Rows m and step k of an operand fragment (V, M, K). A descriptor is a pair of registers: it is advanced by one
+// addition of 64 bits, where CuTe adds to its lower half and copies the other.
+template <class Operand> CUTE_DEVICE auto step_of(const Operand& operand, int m, int k) {
   using namespace cute;
   if constexpr (std::is_same<std::decay_t<decltype(operand.data())>, GMMA::DescriptorIterator>::value) {
     auto first = operand.data();
-    first.desc_.desc_ += uint64_t(operand.layout()(_0{}, _0{}, k));
-    return make_tensor(first, take<0, 2>(operand.layout()));
+    first.desc_.desc_ += uint64_t(operand.layout()(_0{}, m, k));
+    return make_tensor(first, take<0, 1>(operand.layout()));
   } else {
-    return operand(_, _, k);
+    return operand(_, m, k);
   }
 }
 
@@ -284,12 +285,18 @@ CUTE_DEVICE void wgmma(Mma mma, int warpgroup, const A& a, const B& b, C& c,
   using namespace cute;
   const auto slice = mma.get_slice(warpgroup * cutlass::NumThreadsPerWarpGroup);
   const auto tCrB = slice.partition_fragment_B(b);  // descriptors, (V, N, K)
-  mma.accumulate_ = first;
   const auto each_k = [&](const auto& tCrA) {
     CUTE_UNROLL
-    for (int k = 0; k < size<2>(tCrB); ++k) {
-      cute::gemm(mma, step_of(tCrA, k), step_of(tCrB, k), c);
-      mma.accumulate_ = GMMA::ScaleOut::One;
+    for (int m = 0; m < size<1>(c); ++m) {  // one accumulator after the other: they do not alternate
+      CUTE_UNROLL
+      for (int n = 0; n < size<2>(c); ++n) {
+        mma.accumulate_ = first;
+        CUTE_UNROLL
+        for (int k = 0; k < size<2>(tCrB); ++k) {
+          cute::gemm(mma, step_of(tCrA, m, k), step_of(tCrB, n, k), c(_, m, n));
+          mma.accumulate_ = GMMA::ScaleOut::One;
+        }
+      }
     }
   };
   if constexpr (is_smem<A>::value)

@@ -88,6 +88,7 @@ GOLDEN = (
     Golden("cute/sm_90a", "dequant.py", "cuda:sm_90a", style="cute"),
     Golden("cute/sm_90a", "attention_block_sparse.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": True}, "cute"),
     Golden("cute/sm_90a", "gemm_cluster.py", "cuda:sm_90a", style="cute"),
+    Golden("cute/sm_90a", "mla_decode.py", "cuda:sm_90a", {"page_size": 64}, "cute"),
     Golden("cute/sm_90a", "gemm_clusters.py", "cuda:sm_90a", style="cute"),
     Golden("cute/sm_90a", "gemm_hybrid.py", "cuda:sm_90a", style="cute"),
     Golden("cuda/sm_80", "vector_add.py"),

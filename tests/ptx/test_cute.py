@@ -474,3 +474,21 @@ def test_multicast_and_barriers_of_the_users(sizes: tuple[int, int, int]) -> Non
     found = load("gemm_cluster", target=HOPPER)(a, b)
     np.testing.assert_array_equal(found, (a.astype(float) @ b.astype(float)).astype(np.float16))
     assert found.tobytes() == load("gemm_cluster", "tl", HOPPER)(a, b).tobytes()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("splits", [1, 3])
+def test_mla_decode_whose_warpgroups_share_the_columns(splits: int) -> None:
+    """Each warpgroup has half of the columns of both MMAs; rows are reduced through shared memory."""
+    heads, lengths = 70, np.array([130, 77], np.int32)
+    shapes = ((2, heads, 128), (2, heads, 32), (2, 130, 128), (2, 130, 32))
+    q, q_pe, kv, k_pe = (RNG.standard_normal(shape).astype(np.float16) for shape in shapes)
+    kernel = load("mla_decode", target=HOPPER, dim=128, pe_dim=32, block_N=32, num_split=splits)
+    found = np.asarray(kernel(q, q_pe, kv, k_pe, lengths), np.float32)
+    for batch, length in enumerate(lengths):
+        values = kv[batch, :length].astype(np.float32)
+        keys = np.concatenate((values, k_pe[batch, :length]), axis=1)
+        scores = np.concatenate((q[batch], q_pe[batch]), axis=1).astype(np.float32) @ keys.T / np.sqrt(160)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        wanted = weights / weights.sum(axis=1, keepdims=True) @ values
+        np.testing.assert_allclose(found[batch], wanted, atol=4e-3)

@@ -8,7 +8,13 @@ namespace tl {
 // The block's dynamic shared memory, aligned to the period of the widest swizzle (8 rows of 128 bytes).
 TL_DEVICE void* shared_memory() {
   extern __shared__ __align__(1024) unsigned char tl_shared_memory[];
+#ifdef TL_SHARED_MEMORY_IN_REGISTER  // else compilers may read the address from a special register in each iteration
+  auto address = static_cast<uint32_t>(__cvta_generic_to_shared(tl_shared_memory));
+  asm("" : "+r"(address));
+  return __cvta_shared_to_generic(address);
+#else
   return tl_shared_memory;
+#endif
 }
 // The 32-bit shared-window address for PTX instructions with .shared.
 TL_DEVICE uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }

@@ -128,11 +128,14 @@ def test_a_kernel_without_tma_and_wgmma_is_the_one_for_sm_80() -> None:
     assert kernels[0] == kernels[1] and "#include <tl/cute.h>" in sources[0]
 
 
-def test_a_schedule_of_hopper_that_cute_does_not_have_is_named() -> None:
-    with pytest.raises(Tile2CuError, match="does not support warpgroups that alternate") as raised:
-        tile2cu.emit(EXAMPLES / "mla_decode.py", target=HOPPER, style="cute", page_size=64)
-    assert raised.value.code == "T2C-E034"
-    assert raised.value.span is not None and "T.Pipelined(" in raised.value.span.text
+def test_warpgroups_that_cute_does_not_alternate_share_each_iteration() -> None:
+    """The schedule of the style tl hands fragments from one warpgroup to the other."""
+    assert (
+        "tl::fragment_stored"
+        in next(iter(tile2cu.emit(EXAMPLES / "mla_decode.py", target=HOPPER, page_size=64).values())).source
+    )
+    source = cute_source("mla_decode.py", page_size=64)
+    assert "Sharing<4, 1, 2, 128>" in source and "tl::wgmma(acc_o_mma{}, warpgroup, S_shared" in source
 
 
 def test_iterations_that_a_producer_publishes_and_barriers_of_the_users_have_their_forms_in_cute() -> None:

@@ -102,8 +102,6 @@ class CuteKernel(Parts):
         for what, found in asked.items():
             if found:
                 raise unsupported(what, span)
-        if plan.producer is not None and plan.producer.panels is not None:
-            raise unsupported("warpgroups that alternate", plan.producer.loop.span)
 
     # ---- declarations -------------------------------------------------------------------------------------------
 

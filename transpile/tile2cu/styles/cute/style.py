@@ -1,6 +1,7 @@
 """The style of CUTLASS's CuTe."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tile2cu.core.decisions import CALL, INSTRUCTION
 from tile2cu.core.instruction import MmaUnit
@@ -34,8 +35,8 @@ class Cute:
         return RESERVED | (constants & names_in(ALL_NAMES))
 
     def seen(self, target: Target) -> Target:
-        """All of it."""
-        return target
+        """All of it, but that warpgroups alternate."""
+        return replace(target, alternating_warpgroups=False)
 
     def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""
