@@ -139,9 +139,10 @@ def test_nvcc_compiles_two_architectures_for_one_binary(project: Project, nvcc: 
         """\
 cmake_minimum_required(VERSION 3.20)
 project(engine LANGUAGES CXX CUDA)
+enable_testing()
 find_package(tile2cu REQUIRED)
 add_executable(engine user.cpp)
-tile2cu_add_kernels(engine FILE kernels/scale.py TARGET cuda:sm_80 cuda:sm_90a)
+tile2cu_add_kernels(engine FILE kernels/scale.py TARGET cuda:sm_80 cuda:sm_90a WITH_TEST)
 tile2cu_add_kernels(engine FILE kernels/scale.py TARGET cuda:sm_90a NAME scale_90)
 """,
         encoding="utf-8",
@@ -150,6 +151,8 @@ tile2cu_add_kernels(engine FILE kernels/scale.py TARGET cuda:sm_90a NAME scale_9
     said = project.cmake("--build", "build", "--verbose")
     assert "compute_90a" in said and "sm_90a" in said
     subprocess.run([project.folder / "build/engine"], check=True)
+    # The kernels' own tests run on a GPU; without one they are skipped.
+    subprocess.run(["ctest", "--output-on-failure"], cwd=project.folder / "build", check=True)
 
 
 @pytest.mark.needs("cmake")

@@ -546,8 +546,55 @@ def test_memory_may_be_used_again_as_another_type() -> None:
     params = 'X: T.Tensor((8, 16), "float16"), Y: T.Tensor((8, 8), "float32")'
     x = RNG.integers(-9, 9, (8, 16)).astype(np.float16)
     np.testing.assert_array_equal(small(statements, params, x, np.zeros((8, 8), np.float32)), x[:, ::2] * 2)
-    with pytest.raises(CannotInterpret, match="the bits of S as float32"):
-        small(statements.replace("T.copy(Y, V)", "pass"), params, x, np.zeros((8, 8), np.float32))
+    bits = small(statements.replace("T.copy(Y, V)", "pass"), params, x, np.zeros((8, 8), np.float32))
+    np.testing.assert_array_equal(bits, x.view(np.float32) * 2)
+
+
+def test_a_view_of_narrower_elements_has_their_bits() -> None:
+    statements = """
+        S = T.alloc_shared((4, 16), "float4_e2m1fn")
+        T.copy(X, S)
+        T.copy(T.view(S, shape=(4, 8), dtype="uint8"), Y)
+    """
+    params = 'X: T.Tensor((4, 16), "float32"), Y: T.Tensor((4, 8), "uint8")'
+    x = np.tile(np.array([0.5, -6], np.float32), (4, 8))
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros((4, 8), np.uint8)), np.full((4, 8), 0xF1))
+
+
+def test_each_warp_may_copy_a_row_of_its_own() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        S = T.alloc_shared((2, 64), "float32")
+        T.copy(X[3 - tx // 32 * 2, 0:64], S[tx // 32, 0:64])
+        T.sync_threads()
+        Y[tx] = S[tx // 32, tx]
+    """
+    params = 'X: T.Tensor((4, 64), "float32"), Y: T.Tensor((64,), "float32")'
+    x = RNG.standard_normal((4, 64)).astype(np.float32)
+    expected = np.concatenate((x[3, :32], x[1, 32:]))
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros(64, np.float32), threads=64), expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("T.__ffs(T.ballot_sync(tx >= 7))", [8] * 32),
+        ("T.__ffs(tx % 8 * 4)", [0, 3, 4, 3, 5, 3, 4, 3] * 4),
+        ("T.cast(T.__fns(T.cast(X[tx], 'uint32'), 0, 2), 'int32')", [1, 2, -1, 3] * 8),
+        ("T.cast(T.match_all_sync(7), 'int32')", [-1] * 32),
+        ("T.cast(T.match_all_sync(tx), 'int32')", [0] * 32),
+        ("T.cast(T.syncthreads_or(False), 'int32')", [0] * 32),
+    ],
+)
+def test_bits_of_votes(value: str, expected: list[int]) -> None:
+    params = 'X: T.Tensor((32,), "int32"), Y: T.Tensor((32,), "int32")'
+    x = np.array([0b11, 0b101, 0b100, 0b1010] * 8, np.int32)
+    statements = f"""
+        tx = T.get_thread_binding()
+        Y[tx] = {value}
+    """
+    actual = small(statements, params, x, np.zeros(32, np.int32), threads=32)
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_a_turn_reads_what_a_fragment_held_before_the_loop_or_what_it_wrote_itself() -> None:

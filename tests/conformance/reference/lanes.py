@@ -31,13 +31,11 @@ def among_lanes(name: str, values: Array, operand: Array, mask: Array) -> Array:
     if function.startswith("shuffle"):
         return own[_from(function, np.arange(len(mask)), np.broadcast_to(operand, mask.shape), lanes)]
     groups = own.reshape(-1, lanes)
-    if function == "match_any":
+    if function in ("match_any", "match_all"):
         alike = groups[:, :, None] == groups[:, None, :]
+        alike &= function == "match_any" or alike.all(axis=(1, 2), keepdims=True)  # the lanes of the group, or none
         return (alike.astype(np.uint64) << np.arange(lanes, dtype=np.uint64)).sum(axis=2, dtype=np.uint64).reshape(-1)
     match function.removeprefix("warp_").removesuffix("_of_warp"):
-        case "match_all":  # the lanes of the group, or none
-            alike = (groups == groups[:, :1]).all(axis=1)
-            found = np.where(alike, np.uint64((1 << lanes) - 1), np.uint64(0))
         case "any":
             found = groups.astype(bool).any(axis=1)
         case "all":

@@ -8,7 +8,6 @@ from copy import copy
 import numpy as np
 
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, rounded, same_bits, undefined
-from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Buffer, Scope
 
@@ -104,7 +103,7 @@ class Memory:
             found = same_bits(self._of(last), last.dtype, buffer.dtype)
             if found.size != self._of(buffer).size:
                 raise self._bits(buffer)
-            self._data[id(buffer)] = found.reshape(self._of(buffer).shape)
+            self._of(buffer)[...] = found.reshape(self._of(buffer).shape)
 
     def _extent(self, extent: Expr) -> int:
         """An extent of a view."""

@@ -49,11 +49,13 @@ class Tiles:
         return True
 
     def _at_one_place(self, stmt: Copy, mask: Array) -> list[Array]:
-        """The mask in parts whose threads name the same tiles: each warp, for example, may copy a row of its own."""
+        """The mask in parts whose threads name the same tiles: whole warps may each copy a row of their own."""
         parts = [mask]
         if len(mask) > 1 and Scope.LOCAL not in (stmt.src.buffer.scope, stmt.dst.buffer.scope) and stmt.row is None:
             for place in (*stmt.src.ranges, *stmt.dst.ranges):
                 parts = [each for part in parts for each in self.values.alike(place.start, part)]
+        if len(parts) > 1 and not all(_are_warps(part) for part in parts):
+            raise CannotInterpret("an operation on tiles at another place for each thread")
         return parts
 
     def _box(self, region: Region, mask: Array, extents: tuple[Expr, ...] | None = None) -> Box:
@@ -182,6 +184,10 @@ class Tiles:
             values = np.flip(values, stmt.dim)
         found = COMBINE[stmt.kind].accumulate(values, axis=stmt.dim)
         self.memory.data(stmt.dst)[...] = np.flip(found, stmt.dim) if stmt.reverse else found
+
+
+def _are_warps(mask: Array) -> bool:
+    return len(mask) % 32 == 0 and bool((mask.reshape(-1, 32) == mask[::32, None]).all())
 
 
 def expanded(a: Array, metadata: Array) -> Array:

@@ -136,6 +136,7 @@ function(tile2cu_add_kernels target)
     get_filename_component(name "${test}" NAME_WE)
     add_executable(${library}_${name} "${test}")
     target_link_libraries(${library}_${name} PRIVATE ${library})
+    _tile2cu_run_on_gpu(${library}_${name} "${test}" "${arg_TARGET}")
     add_test(NAME tile2cu.${library}.${name} COMMAND ${library}_${name})
     set_tests_properties(tile2cu.${library}.${name} PROPERTIES SKIP_RETURN_CODE 77)  # another device
   endforeach()
@@ -151,6 +152,21 @@ function(_tile2cu_set_architecture library target)
   endif()
   set_target_properties(${library} PROPERTIES
     ${language}_ARCHITECTURES "${architecture}" ${language}_STANDARD 17 ${language}_STANDARD_REQUIRED ON)
+endfunction()
+
+# A test runs its kernels on the GPU of the language that the project enables for them.
+function(_tile2cu_run_on_gpu executable source targets)
+  if(CMAKE_CUDA_COMPILER AND targets MATCHES "^cuda:")
+    find_package(CUDAToolkit REQUIRED)
+    target_link_libraries(${executable} PRIVATE CUDA::cudart_static)
+  elseif(CMAKE_HIP_COMPILER AND targets MATCHES "^hip:")
+    set_source_files_properties("${source}" PROPERTIES LANGUAGE HIP)
+    list(GET targets 0 first)
+    _tile2cu_set_architecture(${executable} "${first}")
+  else()
+    return()
+  endif()
+  target_compile_definitions(${executable} PRIVATE TL_ON_GPU)
 endfunction()
 
 # Kernels of one name in one binary would have one symbol: the linker would take either.
