@@ -19,13 +19,14 @@ TOO_LARGE = "T2C-L020"
 _SMALLEST = 16  # of a tile's extents: what one matrix instruction takes
 _STAGES = "num_stages"
 _TRIES = 16
+_MOST_STAGES = 32  # that are tried where those that the file asks for, however many, do not fit
 Bytes = Callable[[Program], int]
 Retrace = Callable[[Mapping[str, int]], tuple[Program, ...]]
 
 
 def with_fewer_stages(launch: Launch) -> Iterator[Launch]:
-    """The launch with ever fewer stages in its pipelined loops, down to one."""
-    for stages in range(_stages((launch,)) - 1, 0, -1):
+    """The launch with ever fewer stages in its pipelined loops, from _MOST_STAGES at most down to one."""
+    for stages in range(min(_stages((launch,)) - 1, _MOST_STAGES), 0, -1):
         yield replace(launch, body=_fewer(launch.body, stages))
 
 
@@ -73,7 +74,7 @@ def _settings(program: Program, limit: int, *, tensors: bool = False) -> list[di
     choices = [[size >> n for n in range(4) if size >> n >= _SMALLEST] or [size] for size in extents.values()]
     ahead = _loaded_ahead(program.launches)
     found: list[tuple[int, int, dict[str, int]]] = []
-    for number in range(max(stages, 1), 0, -1):
+    for number in range(min(max(stages, 1), _MOST_STAGES), 0, -1):
         for values in product(*choices):
             sizes = dict(zip(extents, values, strict=True))
             setting = {name: value for name, value in sizes.items() if value != extents[name]}

@@ -95,6 +95,14 @@ def test_smaller_tiles_with_fewer_stages_are_offered_where_no_stages_fit(tmp_pat
     assert json.loads(emitted.manifest)["launch"]["shared_bytes"] == total
 
 
+def test_any_number_of_stages_ends_in_some_that_fit(tmp_path: Path) -> None:
+    text = LITERAL.replace("num_stages=3", "num_stages=2**64")
+    (tmp_path / "twice.py").write_text(text, encoding="utf-8")
+    (emitted,) = tile2cu.emit(tmp_path / "twice.py", target="cuda:sm_89", rows=128).values()
+    assert json.loads(emitted.manifest)["launch"]["shared_bytes"] == (128 * 128 + 128 * 256) * 2
+    assert offered(tmp_path / "twice.py", "cuda:sm_89")[0] == {"rows": 128, "num_stages": 1}
+
+
 def test_extents_of_tensors_are_offered_only_where_nothing_else_is(tmp_path: Path) -> None:
     """`rows` is a tensor's extent here, and at last what is offered."""
     text = LITERAL.replace("T.Tensor((M, 256)", "T.Tensor((rows, 256)")
