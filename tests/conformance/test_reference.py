@@ -870,3 +870,28 @@ def test_normal_random_numbers_come_in_pairs() -> None:
     radius, angle = np.sqrt(-2 * np.log(u[:, ::2])), 2 * np.pi * u[:, 1::2]
     np.testing.assert_allclose(found[:, ::2], radius * np.sin(angle), atol=1e-5)
     np.testing.assert_allclose(found[:, 1::2], radius * np.cos(angle), atol=1e-5)
+
+
+OLD_VALUES = """
+        tx = T.get_thread_binding()
+        Y[tx] = T.atomic_add(S[{place}], X[tx], return_prev=True)
+        {more}
+"""
+
+
+def test_old_values_of_elements_that_one_thread_updates() -> None:
+    params = 'X: T.Tensor((32,), "int32"), S: T.Tensor((32,), "int32"), Y: T.Tensor((32,), "int32")'
+    x, sums = (RNG.integers(0, 99, 32).astype(np.int32) for _ in range(2))
+    arguments = params, x, sums, np.zeros(32, np.int32)
+    statements = OLD_VALUES.format(place="31 - tx", more="")
+    np.testing.assert_array_equal(small(statements, *arguments, threads=32), sums[::-1])
+    twice = OLD_VALUES.format(place="tx", more="Y[tx] = T.atomic_add(S[tx], 1, return_prev=True)")
+    np.testing.assert_array_equal(small(twice, *arguments, threads=32), sums + x)
+    for other in (
+        OLD_VALUES.format(place="tx // 2", more=""),
+        OLD_VALUES.format(place="tx", more="T.atomic_add(S[31 - tx], 1)"),
+    ):
+        with pytest.raises(CannotInterpret, match="which thread comes first"):
+            small(other, *arguments, threads=32)
+    with pytest.raises(CannotInterpret, match="which thread comes first"):
+        small(statements, *arguments, threads=32, grid="2")

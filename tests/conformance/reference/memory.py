@@ -8,6 +8,7 @@ from copy import copy
 import numpy as np
 
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, rounded, same_bits, undefined
+from tests.conformance.reference.updates import Updates
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Buffer, Scope
 
@@ -34,6 +35,7 @@ class Memory:
         self._block = self._phase = 0
         # Fragments in a loop over elements: their contents before it, and the iteration that wrote each element since.
         self._before: dict[int, tuple[Array, Array]] = {}
+        self.updates = Updates()
         self._of_threads: frozenset[int] = frozenset()  # fragments of which each thread has one of its own
         # The tile that each shared memory was written as last, itself or a view of it as another type.
         self._seen_as: dict[int, Buffer] = {}
@@ -49,6 +51,7 @@ class Memory:
         """Another launch. `ordered`: its blocks order what they do by atomics, so that they may share elements.
         `of_threads`: the fragments that only single threads use."""
         self._writers, self._of_threads = None if ordered else {}, frozenset(map(id, of_threads))
+        self.updates = Updates()
 
     def _is_private(self, buffer: Buffer) -> bool:
         return buffer.scope is Scope.LOCAL or id(buffer) in self._of_threads
@@ -189,13 +192,32 @@ class Memory:
         if id(buffer) in self._before:
             self._before[id(buffer)][1][chosen] = np.flatnonzero(inside)
 
-    def update(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array, combine: np.ufunc) -> None:
-        """An atomic update of elements; several may meet at one."""
+    def update(
+        self,
+        buffer: Buffer,
+        indices: list[Array],
+        values: Array,
+        mask: Array,
+        combine: np.ufunc,
+        *,
+        who: Array | None = None,
+        asks: bool = False,
+    ) -> Array:
+        """An atomic update of elements; several may meet at one. Returns the old values.
+
+        `who`: numbers of the threads, in launches where some ask for the old value.
+        """
         self._seen(buffer)
         data, places = self._places(buffer, indices, mask)
         inside = self._inside(buffer, data, places, mask)
         chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
+        if who is not None:
+            key = self._block if buffer.scope is Scope.SHARED else None, id(buffer.memory)
+            self.updates.note(key, data.shape, chosen, who[inside], asks=asks)
+        old = np.zeros(mask.shape, data.dtype)
+        old[inside] = data[chosen]
         combine.at(data, chosen, np.broadcast_to(rounded(values, buffer.dtype), mask.shape)[inside])
+        return old
 
     def _places(
         self, buffer: Buffer, indices: list[Array], mask: Array, *, reads: bool = False

@@ -28,6 +28,7 @@ from tile2cu.core.program import (
     Assert,
     Assign,
     Atomic,
+    AtomicTile,
     Break,
     Buffer,
     CallStmt,
@@ -41,6 +42,7 @@ from tile2cu.core.program import (
     Parallel,
     Print,
     Program,
+    Reduction,
     Scope,
     SetRegisters,
     Stmt,
@@ -248,6 +250,10 @@ class Block:
         # Elements that left the innermost loop, and those that left its current iteration.
         self.broken, self.left = np.zeros(lanes, bool), np.zeros(lanes, bool)
         self.barriers = Barriers()
+        self.gives_old_values = any(
+            isinstance(stmt, Atomic) and stmt.previous is not None for stmt in walk_stmts(launch.body)
+        )
+        self.updaters = memory.updates.lanes(lanes)  # numbers of the elements that are computed together
         self.in_group = 0  # threads of the group whose statements run; 0 outside of groups
 
     def run(self, body: tuple[Stmt, ...], mask: Array) -> None:
@@ -311,7 +317,7 @@ class Block:
         common = self.launch, self.lanes, self.deadline, self.meet_others
         blocks = [Block(self.memory, self.values.copy(self.memory), *common) for _ in arms]
         for block in blocks:
-            block.barriers, block.in_group = self.barriers, self.launch.threads
+            block.barriers, block.in_group, block.updaters = self.barriers, self.launch.threads, self.updaters
             block.broken, block.left = self.broken.copy(), self.left.copy()
         self.barriers.side_by_side(
             [partial(block.run, body, mask) for block, (body, mask) in zip(blocks, arms, strict=True)]
@@ -341,17 +347,28 @@ class Block:
             case Atomic():
                 places = [self.values.of(index, mask) for index in stmt.indices]
                 value = self.values.of(stmt.value, mask)
-                if stmt.previous is not None:
-                    raise CannotInterpret("which thread comes first")
                 if stmt.kind is None:
                     self.memory.store(stmt.buffer, places, value, mask)
                 else:
-                    self.memory.update(stmt.buffer, places, value, mask, COMBINE[stmt.kind])
+                    self._update(stmt, stmt.kind, places, value, mask)
             case Assert():
                 self._assert(stmt, mask)
             case _:
                 return False
         return True
+
+    def _update(self, stmt: Atomic, kind: Reduction, places: list[Array], value: Array, mask: Array) -> None:
+        """An atomic update; a thread gets the old value where the order of threads does not decide what it is."""
+        asks = stmt.previous is not None
+        if not self.gives_old_values:
+            self.memory.update(stmt.buffer, places, value, mask, COMBINE[kind])
+            return
+        if any(isinstance(each, AtomicTile) for each in walk_stmts(self.launch.body)):  # it is not noted who updates
+            raise CannotInterpret("which thread comes first")
+        who = self.updaters
+        old = self.memory.update(stmt.buffer, places, value, mask, COMBINE[kind], who=who, asks=asks)
+        if stmt.previous is not None:
+            self.values.set(stmt.previous, old, mask)
 
     def _control(self, stmt: Stmt, mask: Array) -> bool:
         """Runs the statement if it is control flow."""
@@ -511,7 +528,8 @@ class Block:
         count = int(np.prod(extents))
         if not count:
             return
-        outside, variables = (self.lanes, self.broken, self.left, self.values.thread), dict(self.values.variables)
+        outside = self.lanes, self.broken, self.left, self.values.thread, self.updaters
+        variables = dict(self.values.variables)
         own = self.memory.enter_loop(self.launch.tiles, mask)
         for key, value in variables.items():
             if len(value) > 1 and len(same := np.unique(value[mask])) == 1:
@@ -520,11 +538,11 @@ class Block:
                 del self.values.variables[key]  # thread-private: no element of the loop has it
         for var, index in zip(stmt.vars, np.indices(extents), strict=True):
             self.values.set(var, index.reshape(-1))
-        self.lanes, self.values.thread = count, None
+        self.lanes, self.values.thread, self.updaters = count, None, self.memory.updates.lanes(count)
         self.broken, self.left = np.zeros(count, bool), np.zeros(count, bool)
         self.memory.begin_loop(_read_and_written(stmt))
         self.run(stmt.body, np.ones(count, bool))
         self.memory.end_loop()
-        self.lanes, self.broken, self.left, self.values.thread = outside
+        self.lanes, self.broken, self.left, self.values.thread, self.updaters = outside
         self.values.variables = variables
         self.memory.leave_loop(own)
