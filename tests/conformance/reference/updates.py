@@ -1,4 +1,5 @@
-"""Atomic updates whose old values threads get: they are known where no other thread of the launch updates the element."""
+"""Atomic updates of which threads get old values: known where no other thread of the launch updates the element."""
+
 from __future__ import annotations
 
 import itertools

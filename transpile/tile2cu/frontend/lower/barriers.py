@@ -91,15 +91,30 @@ def _expect(name: str, function: str, cx: Context, /, mbarrier: object, tx: obje
 
 
 def tma_copy(
-    cx: Context, src: object, dst: object, *, barrier: object = None, cluster_mask: object = None, **options: object
+    cx: Context,
+    src: object,
+    dst: object,
+    *,
+    barrier: object = None,
+    cluster_mask: object = None,
+    leader_scope_threads: object = None,
+    eviction_policy: object = None,
+    annotations: object = None,
 ) -> None:
     """`T.tma_copy(src, dst, barrier=bar)`: TMA begins to load a tile, and announces its bytes at the barrier.
 
     With `cluster_mask` the first block of the mask loads for all of it; each block announces and waits on its own. From
-    a shared tile to a tensor TMA begins to store it, as a group on its own, until T.tma_store_wait.
+    a shared tile to a tensor TMA begins to store it, as a group on its own, until T.tma_store_wait. The policy and the
+    annotations are hints and dropped.
     """
     cx.recorder.require_kernel("T.tma_copy")
     cx.recorder.require_tile_operation("T.tma_copy")
+    if leader_scope_threads is not None and leader_scope_threads != prod(cx.recorder.thread_shape):
+        raise Fault(
+            "T2C-F011",
+            "copies by TMA of a part of the block's threads each (`leader_scope_threads`) are not supported yet",
+            help="one T.tma_copy loads the rows of all warps, at a barrier of all threads",
+        )
     source, target = operands(cx, "T.tma_copy", src, dst)
     ends = source.buffer.scope, target.buffer.scope
     if ends == (Scope.SHARED, Scope.GLOBAL):
