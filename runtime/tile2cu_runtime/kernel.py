@@ -80,6 +80,10 @@ class Kernel:
 
             self._simulator = simulator(library, run.device, manifest.target)
 
+    def __deepcopy__(self, memo: object) -> Kernel:
+        """The kernel itself, which has no state of its caller's: a module that has one can be copied."""
+        return self
+
     @property
     def device(self) -> Device:
         """The device: "cpu" (the engine), "sim" or "ptx" (simulated), "cuda" or "hip" (a GPU)."""

@@ -127,6 +127,13 @@ def _name_of(dtype: Any) -> str:
 def _of_torch(tensor: Any, torch: Any) -> TensorView:
     if tensor.layout is not torch.strided:
         raise ArgumentError("T2C-R101", f"a tensor of layout {tensor.layout} is not strided memory", help=".to_dense()")
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        raise ArgumentError(
+            "T2C-R101",
+            "a tensor of torch.func (vmap, grad, jvp) has no memory of its own",
+            help="call the kernel outside of it, or give the operator of kernel.as_torch_op a rule for it "
+            "(torch.library.register_vmap, register_autograd)",
+        )
     dispatches = type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl
     if dispatches or tensor.device.type == "meta":
         what = type(tensor).__name__ if dispatches else "tensor on the device meta"

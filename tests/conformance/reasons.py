@@ -34,7 +34,7 @@ REASONS: Mapping[str, Reason] = {
     "bits": Reason(r"the bits of \w+ as \w+", "a view of a tile's bits as another type"),
     "function": Reason(
         r"cannot interpret (the function \w+|the statement CallStmt|an operation on tiles at another place)",
-        "functions that the interpreter lacks (votes, warp barriers, awaited TMA stores)",
+        "functions that the interpreter lacks",
     ),
     "unwritten": Reason(r"^error\[uninitialised", "its own source reads memory that nothing wrote"),
     "misaligned": Reason(r"^error\[misaligned", "its own source copies 16 bytes to an address that is not aligned"),

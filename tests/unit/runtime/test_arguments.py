@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -188,6 +189,21 @@ def test_torch_tensors(load_axpy: Load) -> None:
         assert raised.value.code == code
     with pytest.raises(ArgumentError, match="read-only"):
         load_axpy()(x, y, leaf, 1.0)
+    with pytest.raises(ArgumentError, match="a tensor of torch.func .* has no memory of its own"):
+        torch.vmap(lambda row: load_axpy()(row, y, 1.0))(torch.ones(2, 3, 4))
+
+
+@pytest.mark.needs("torch")
+def test_a_module_that_has_a_kernel_can_be_copied(load_axpy: Load) -> None:
+    import torch
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = load_axpy()
+
+    layer = Layer()
+    assert copy.deepcopy(layer).kernel is layer.kernel
 
 
 def manifest_of(axpy_data: dict[str, Any], *arguments: dict[str, Any], outputs: tuple[int, ...] = ()) -> Any:
