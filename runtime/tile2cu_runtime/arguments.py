@@ -379,3 +379,11 @@ def _not_a(argument: ScalarArgument | SizeArgument, value: Any) -> ArgumentError
 def _shape_text(tensor: TensorArgument) -> str:
     texts = [str(extent) for extent in tensor.shape]
     return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
+def no_size(manifest: Manifest, name: str, known: str) -> ArgumentError:
+    """The error of a size that the kernel does not take at run time; the `known` ones are those that it takes."""
+    value = dict(manifest.bindings).get(name)
+    compiled_in = "" if value is None else f"{name} is {value} in this kernel, at compile time: -D {name}=..."
+    message = f"{manifest.kernel} has no size `{name}`; it has {known}"
+    return ArgumentError("T2C-R100", message, argument=name, help=compiled_in)

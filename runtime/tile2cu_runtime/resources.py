@@ -16,6 +16,7 @@ from typing import Any
 from tile2cu_runtime import cache, hip, paths
 from tile2cu_runtime.amdgcn.cost import count_kinds
 from tile2cu_runtime.amdgcn.cost import readable as spelled
+from tile2cu_runtime.arguments import no_size
 from tile2cu_runtime.chips import Chip, chip_of
 from tile2cu_runtime.compile import cubin_command, ignored_by_ptxas, run_compiler
 from tile2cu_runtime.compilers import find_nvcc, find_nvdisasm
@@ -168,9 +169,7 @@ def _check_names(manifest: Manifest, sizes: Mapping[str, int]) -> None:
     known += [each.name for each in manifest.called if isinstance(each, ScalarArgument)]
     if unknown := sorted(sizes.keys() - set(known)):
         names = ", ".join(known) or "none"
-        raise ArgumentError(
-            "T2C-R100", f"{manifest.kernel} has no size `{unknown[0]}`; it has {names}", argument=unknown[0]
-        )
+        raise no_size(manifest, unknown[0], names)
 
 
 def _fallen(manifest: Manifest) -> Iterator[str]:

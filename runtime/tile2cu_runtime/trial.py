@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tile2cu_runtime.arguments import no_size
 from tile2cu_runtime.errors import ArgumentError
 from tile2cu_runtime.kernel import TENSORS_ON, Kernel
 from tile2cu_runtime.spec import Manifest, ScalarArgument, SizeArgument, TensorArgument
@@ -56,9 +57,7 @@ def call_numbers(manifest: Manifest, given: Mapping[str, int | float], tensors: 
     numbers += [each for each in manifest.called if isinstance(each, ScalarArgument)]
     if unknown := sorted(given.keys() - {each.name for each in numbers}):
         names = ", ".join(each.name for each in numbers) or "none"
-        raise ArgumentError(
-            "T2C-R100", f"{manifest.kernel} has no size `{unknown[0]}`; it has {names}", argument=unknown[0]
-        )
+        raise no_size(manifest, unknown[0], names)
     told = {
         extent.text: tensors[tensor.name].shape[dimension]
         for tensor in manifest.tensors

@@ -166,6 +166,7 @@ def test_columns_have_headings(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([GEMM, "--size", "M=8"], "the size `N` is not given\n  = help: give --size N=... --size K=..."),
         ([GEMM, *SIZES, "--size", "Q=8"], "gemm_relu has no size `Q`; it has M, N, K"),
+        ([GEMM, *SIZES, "--size", "block_M=8"], "block_M is 128 in this kernel, at compile time: -D block_M=..."),
         ([GEMM, "--size", "M"], "`--size M` is not of the form NAME=NUMBER"),
         ([GEMM, "--size", "M=x"], "`--size M=x` is not of the form NAME=NUMBER"),
         ([GEMM, *SIZES, "--input", "nothing.npz"], "cannot read `nothing.npz`"),

@@ -166,7 +166,9 @@ def test_a_single_file_is_checked_with_its_options(project: Path, capsys: pytest
     assert main(call) == 0
     assert checked(capsys, *call) == (0, "")
     status, out = checked(capsys, *call[:-1], "N=8192")
-    assert status == 1 and "stale: it is asked for in another way" in out
+    assert status == 1 and "stale: N is 8192 (it was 4096)" in out
+    status, out = checked(capsys, *call, "--line", "python")
+    assert status == 1 and "stale: the style or the format has changed" in out
 
 
 def test_what_is_not_emitted_is_said_in_the_format_that_is_asked_for(

@@ -125,6 +125,18 @@ def _why(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> str:
     ]
     if old.get("tool") != new["tool"]:
         reasons.append(f"tile2cu has changed (it was {old.get('tile2cu')})")
-    if any(old.get(key) != new[key] for key in ("target", "look", "bindings")):
-        reasons.append("it is asked for in another way")
+    for key, what in (("target", "the target"), ("look", "the style or the format")):
+        if old.get(key) != new[key]:
+            reasons.append(f"{what} has changed")
+    reasons += dict.fromkeys(_of_values(old.get("bindings", {}), new["bindings"]))
     return ", ".join(reasons) or "the manifest is not as it was emitted"
+
+
+def _of_values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """The arguments of the factory that have other values; of a dispatch, those of its entries."""
+    for name in sorted({*old, *new}):
+        if isinstance(old.get(name), dict) and isinstance(new.get(name), dict):
+            yield from _of_values(old[name], new[name])
+        elif old.get(name) != new.get(name):
+            now, was = (f"{values[name]}" if name in values else "open" for values in (new, old))
+            yield f"{name} is {now} (it was {was})"
