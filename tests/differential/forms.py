@@ -34,6 +34,7 @@ from tests.differential.gemm_forms import (
     sparse_blocks,
     two_accumulators,
 )
+from tests.differential.selection_forms import row_scales, selected_loads
 from tests.differential.thread_forms import (
     cluster,
     divergent_branches,
@@ -68,6 +69,8 @@ FORMS: dict[str, tuple[Callable[[Writer], None], tuple[str, ...]]] = {
     "sparse_blocks": (sparse_blocks, (*HOPPER, *HOPPER, *ANY)),
     "loaded_operands": (loaded_operands, (*HOPPER, *HOPPER, *NVIDIA, *CDNA)),
     "computed_operands": (computed_operands, (*HOPPER, *HOPPER, *HOPPER, *ANY)),
+    "selected_loads": (selected_loads, (*HOPPER, *HOPPER, *ANY)),
+    "row_scales": (row_scales, (*HOPPER, *HOPPER, *ANY)),
     "two_accumulators": (two_accumulators, HOPPER),
     "attention": (attention, HOPPER),
     "online_softmax": (online_softmax, (*CDNA, *ANY)),
