@@ -9,6 +9,7 @@ from tile2cu.analysis.control import steps
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects, evaluated, own_effects
 from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, children, static_value, substitute, walk
+from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -224,21 +225,25 @@ def _written_through(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
             yield Access(part.buffer, part.indices, True, span)
 
 
+@kept
 def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements one statement reads, for indices, too; for loops and branches, all of the body's."""
     return _named(effects(stmt).reads)
 
 
+@kept
 def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements one statement writes; for loops and branches, all of the body's."""
     return _named(effects(stmt).writes)
 
 
+@kept
 def read_by_itself(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers that a statement reads; for a loop or branch, those of its condition or its bounds."""
     return _named(own_effects(stmt).reads)
 
 
+@kept
 def _written_by_itself(stmt: Stmt) -> frozenset[Buffer]:
     return _named(own_effects(stmt).writes)
 

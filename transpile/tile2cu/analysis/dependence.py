@@ -8,11 +8,11 @@ conflict.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import product as combinations
 
 from tile2cu.analysis.effects import Access, Effects, effects, effects_of
 from tile2cu.analysis.regions import disjoint, disjoint_in_other_iterations
-from tile2cu.core.expr import Role, Var, static_value
+from tile2cu.core.expr import Expr, Role, Var, static_value
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, Gemm, Loop, Scope, Stmt
 from tile2cu.core.schedule import Action, Step
 
@@ -66,16 +66,16 @@ def may_overlap(a: Access, b: Access) -> bool:
     return not any(map(disjoint, a.box, b.box))
 
 
-def _may_conflict_later(a: Access, b: Access, loop: Loop) -> bool:
+def _may_conflict_later(a: Access, b: Access, var: Var, by: Expr) -> bool:
     """Whether an access of one iteration may access the same element as another one of a later iteration."""
     if not same_storage(a.buffer, b.buffer):
         return False
     if a.buffer is not b.buffer and a.buffer.shape != b.buffer.shape:
         return True
-    step = static_value(loop.step)
+    step = static_value(by)
     if not isinstance(step, int):
         return True
-    return not any(disjoint_in_other_iterations(x, y, loop.var, step) for x, y in zip(a.box, b.box, strict=True))
+    return not any(disjoint_in_other_iterations(x, y, var, step) for x, y in zip(a.box, b.box, strict=True))
 
 
 def commute(a: Access, b: Access) -> bool:
@@ -88,24 +88,58 @@ def commute(a: Access, b: Access) -> bool:
 Conflict = tuple[Kind, Buffer | Var | None]
 
 
-def conflicts(first: Effects, second: Effects, carried_by: Loop | None = None) -> Iterator[Conflict]:
-    """The dependences of `second` on `first`; carried by a loop, where one is given."""
-    yield from _in_memory(first, second, carried_by)
-    yield from _in_scalars(first, second, carried_by is not None)
-    yield from _in_order(first, second)
+def conflicts(first: Effects, second: Effects, carried_by: Loop | None = None) -> tuple[Conflict, ...]:
+    """The dependences of `second` on `first`, each once; carried by a loop, where one is given."""
+    if carried_by is None:
+        return _conflicts(first, second, None, None)
+    return _conflicts(first, second, carried_by.var, carried_by.step)
 
 
-def _in_memory(first: Effects, second: Effects, loop: Loop | None) -> Iterator[Conflict]:
+@kept
+def _conflicts(first: Effects, second: Effects, var: Var | None, step: Expr | None) -> tuple[Conflict, ...]:
+    """The same, carried by a loop over `var`: of two statements also where the loop has other statements now."""
+    loop = None if var is None or step is None else (var, step)
+    found = (
+        *_in_memory(first, second, loop),
+        *_in_scalars(first, second, loop is not None),
+        *_in_order(first, second),
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _in_memory(first: Effects, second: Effects, loop: tuple[Var, Expr] | None) -> Iterator[Conflict]:
     pairs = (
         (Kind.RAW, first.writes, second.reads),
         (Kind.WAR, first.reads, second.writes),
         (Kind.WAW, first.writes, second.writes),
     )
     for kind, befores, afters in pairs:
-        for a, b in combinations(befores, afters):
-            meet = may_overlap(a, b) if loop is None else _may_conflict_later(a, b, loop)
-            if meet and not commute(a, b):
-                yield kind, b.root
+        if not befores or not afters:
+            continue
+        found: set[Buffer] = set()
+        anywhere = any(map(_is_anywhere, (*befores, *afters)))
+        by_name = {} if anywhere else _by_name(afters)
+        for a in befores:
+            for b in afters if anywhere else by_name.get(a.root.name, ()):
+                if b.root in found:
+                    continue
+                meet = may_overlap(a, b) if loop is None else _may_conflict_later(a, b, *loop)
+                if meet and not commute(a, b):
+                    found.add(b.root)
+                    yield kind, b.root
+
+
+def _is_anywhere(access: Access) -> bool:
+    """Whether an access is to a tensor at an address that the kernel computes."""
+    return access.root.address is not None
+
+
+def _by_name(accesses: Iterable[Access]) -> dict[str, list[Access]]:
+    """Accesses by the name of the storage: those to storage of different names do not alias."""
+    found: dict[str, list[Access]] = {}
+    for access in accesses:
+        found.setdefault(access.root.name, []).append(access)
+    return found
 
 
 def _in_scalars(first: Effects, second: Effects, carried: bool) -> Iterator[Conflict]:
@@ -137,7 +171,7 @@ def _is_ordered(buffer: Buffer) -> bool:
 
 def depends(first: Stmt, second: Stmt) -> bool:
     """Whether `second`, which follows in the same iteration, must come after `first`."""
-    return any(True for _ in conflicts(effects(first), effects(second)))
+    return bool(conflicts(effects(first), effects(second)))
 
 
 def may_swap(first: Stmt, second: Stmt) -> bool:
@@ -163,18 +197,61 @@ def may_repeat(stmt: Stmt, behind: Sequence[Stmt]) -> bool:
 def is_parallel(loop: Loop) -> bool:
     """Whether a loop's iterations may run in any order, or concurrently: none depends on an earlier one."""
     body = effects_of(loop.body)
-    return not any(True for _ in conflicts(body, body, loop))
+    return not conflicts(body, body, loop)
 
 
 def dependences(body: Sequence[Stmt], loop: Loop | None = None) -> Iterator[Dependence]:
     """All dependences among the statements of a body; with those from one iteration of a loop to later ones."""
+    found = tuple(map(effects, body))
+    related = _related(found)
     for position, second in enumerate(body):
-        for first in body[:position]:
-            for kind, on in conflicts(effects(first), effects(second)):
-                yield Dependence(first, second, kind, on)
-    for first, second in combinations(body, body) if loop is not None else ():
-        for kind, on in conflicts(effects(first), effects(second), loop):
-            yield Dependence(first, second, kind, on, 1)
+        for place in related[position]:
+            if place < position:
+                for kind, on in conflicts(found[place], found[position]):
+                    yield Dependence(body[place], second, kind, on)
+    for position, first in enumerate(body) if loop is not None else ():
+        for place in related[position]:
+            for kind, on in conflicts(found[position], found[place], loop):
+                yield Dependence(first, body[place], kind, on, 1)
+
+
+def _related(found: Sequence[Effects]) -> list[list[int]]:
+    """For each statement's effects the places of those that may conflict with them, in order: by what both use."""
+    everywhere = [place for place, each in enumerate(found) if _may_order(each)]
+    users: dict[str | Var, list[int]] = {}
+    writers: dict[str | Var, list[int]] = {}
+    used = [_used(each) for each in found]
+    for place, (reads, writes) in enumerate(used):
+        for key in writes:
+            writers.setdefault(key, []).append(place)
+        for key in reads | writes:
+            users.setdefault(key, []).append(place)
+    ordered = set(everywhere)
+    return [
+        [*range(len(found))]
+        if place in ordered
+        else sorted(
+            {
+                *everywhere,
+                *(other for key in writes for other in users[key]),
+                *(other for key in reads for other in writers.get(key, ())),
+            }
+        )
+        for place, (reads, writes) in enumerate(used)
+    ]
+
+
+def _used(found: Effects) -> tuple[frozenset[str | Var], frozenset[str | Var]]:
+    """What a statement reads and writes: names of storage, and scalars."""
+    reads: frozenset[str | Var] = frozenset(access.root.name for access in found.reads)
+    writes: frozenset[str | Var] = frozenset(access.root.name for access in found.writes)
+    return reads | found.scalars_read, writes | found.scalars_written
+
+
+def _may_order(found: Effects) -> bool:
+    """Whether a statement may conflict with those that use nothing that it uses."""
+    orders = found.orders or found.starts or found.awaits or found.may_leave or found.may_not_terminate
+    return bool(orders) or any(map(_is_anywhere, found.accesses))
 
 
 # ---- schedules -----------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from tile2cu.analysis.sync_calls import (
 )
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import OF_THREAD, Address, Call, Expr, Load, Role, Var, binary, int_const, static_value, walk
+from tile2cu.core.memo import kept
 from tile2cu.core.never import no_case
 from tile2cu.core.program import (
     AnyStmt,
@@ -210,6 +211,7 @@ def effects(stmt: Stmt) -> Effects:
     return found
 
 
+@kept
 def own_effects(stmt: Stmt) -> Effects:
     """The effects of a statement itself; for a loop or a branch, those of its bounds or its condition."""
     match stmt:
@@ -499,7 +501,7 @@ def _outside(found: Effects, body: tuple[Stmt, ...]) -> Effects:
     lets = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
     own = {stmt.var for stmt in body if isinstance(stmt, Let | Declare)}
     own |= {stmt.previous for stmt in body if isinstance(stmt, Atomic) and stmt.previous is not None}
-    found = _boxes(found, lambda extent: without(extent, found.scalars_written, cast(dict[Expr, Expr], lets)))
+    found = _boxes(found, lambda extent: without(extent, found.scalars_written, lets))
     return replace(found, scalars_read=found.scalars_read - own, scalars_written=found.scalars_written - own)
 
 

@@ -5,9 +5,11 @@ from collections.abc import Collection
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.control import places
 from tile2cu.core.expr import Expr, Var, walk
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Assign, Declare, Let, Loop, Parallel
 
 
+@kept
 def dependent(op: Parallel, variables: Collection[Var]) -> frozenset[Var]:
     """The variables, and the names in an elementwise loop whose values, or whose assignment, depend on them."""
     found, known = frozenset(variables), -1

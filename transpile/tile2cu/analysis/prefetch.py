@@ -4,6 +4,7 @@ from tile2cu.analysis.accesses import buffers_read, buffers_written, lets_for, r
 from tile2cu.analysis.lifetimes import FirstUse, first_use
 from tile2cu.analysis.prelude import around
 from tile2cu.core.expr import Var
+from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Assign,
     Buffer,
@@ -25,6 +26,7 @@ def prefetchable(loop: Loop, launch: Launch) -> tuple[Copy, ...]:
     return tuple(copy for copy in copies if not unprefetchable(copy, loop, launch)[0])
 
 
+@kept
 def unprefetchable(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
     """(why, edit) of a copy from a tensor that cannot be prefetched; empty where it can."""
     tile = stmt.dst.buffer

@@ -53,8 +53,9 @@ def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
 
 def begins_pipeline(loop: Loop, launch: Launch, facts: Facts) -> Loop:
     """The first of a producer's loops that load the same tiles as this one, which continues its pipeline."""
-    tiles = {op: frozenset(map(id, pipeline.buffers)) for op, pipeline in producer_loops(launch, facts)}
-    return next((op for op, own in tiles.items() if own == tiles.get(loop)), loop)
+    tiles = [(op, frozenset(map(id, pipeline.buffers))) for op, pipeline in producer_loops(launch, facts)]
+    mine = next((own for op, own in tiles if op is loop), None)
+    return next((op for op, own in tiles if own == mine), loop)
 
 
 def producer_pipelines(launch: Launch, facts: Facts) -> tuple[tuple[Loop, Pipeline], ...]:

@@ -1,6 +1,9 @@
 """Boxes of a buffer as expressions: how they widen over a loop, and whether two of them can overlap."""
 
+import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
 
 from tile2cu.analysis.bounds import Linear, linear_of
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, binary, int_const, static_value, substitute, walk
@@ -12,6 +15,7 @@ Box = tuple[Extent, ...]  # one Extent per dimension
 _FIXED = frozenset((Role.SIZE, Role.SCALAR, Role.BLOCK, Role.LOOP, Role.PARALLEL, Role.LET))
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def is_fixed(expr: Expr) -> bool:
     """Whether an expression has one value wherever its variables are in scope: no memory, no state, no thread in it."""
     return all(
@@ -24,19 +28,21 @@ def _is_pure(part: Expr) -> bool:
     return isinstance(part, Call) and part.function in ("min", "max", "ceildiv", "abs", "cast", "if_then_else")
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def names(expr: Expr) -> frozenset[Var]:
     """The variables of an expression."""
     return frozenset(part for part in walk(expr) if isinstance(part, Var))
 
 
-def without(extent: Extent, local: frozenset[Var], values: Mapping[Expr, Expr]) -> Extent:
+def without(extent: Extent, local: frozenset[Var], values: Mapping[Var, Expr]) -> Extent:
     """An extent as it is known where `local` names are not: with their `values` in their place, else anywhere."""
     if extent is None:
         return None
     for _ in range(len(values) + 1):
-        if not any(part in values for end in extent for part in walk(end)):
+        if not any(var in values for end in extent for var in names(end)):
             break
-        extent = (substitute(extent[0], values), substitute(extent[1], values))
+        known = cast(Mapping[Expr, Expr], values)
+        extent = (substitute(extent[0], known), substitute(extent[1], known))
     if any(names(end) & local or not is_fixed(end) for end in extent):
         return None
     return extent
@@ -44,7 +50,7 @@ def without(extent: Extent, local: frozenset[Var], values: Mapping[Expr, Expr]) 
 
 def over(extent: Extent, var: Var, start: Expr, count: Expr) -> Extent:
     """An extent widened over a variable that takes `count` values from `start`, by steps of 1; in elements."""
-    if extent is None or not any(var in walk(end) for end in extent):
+    if extent is None or not any(var in names(end) for end in extent):
         return extent
     first, length = extent
     found = linear_of(first)
@@ -56,32 +62,48 @@ def over(extent: Extent, var: Var, start: Expr, count: Expr) -> Extent:
     return substitute(first, {var: start}), binary("+", length, more)
 
 
+@dataclass(frozen=True)
+class _Sums:
+    """The ends of an extent as sums: where it starts, how long it is, and where it ends."""
+
+    start: Linear
+    length: Linear
+    stop: Linear
+
+
+@functools.lru_cache(maxsize=1 << 14)  # pairs of accesses ask for each extent again
+def _sums(extent: tuple[Expr, Expr]) -> _Sums | None:
+    """The sums of an extent; None where it is not fixed."""
+    if not all(map(is_fixed, extent)):
+        return None
+    start, length = map(linear_of, extent)
+    return _Sums(start, length, start.plus(length))
+
+
 def disjoint(a: Extent, b: Extent) -> bool:
     """Whether two extents of one dimension provably share no element; both are read in one scope."""
-    if a is None or b is None or not all(is_fixed(end) for extent in (a, b) for end in extent):
+    if a is None or b is None:
         return False
-    return _ends_before(a, b) or _ends_before(b, a)
+    one, other = _sums(a), _sums(b)
+    return one is not None and other is not None and (_ends_before(one, other) or _ends_before(other, one))
 
 
-def _ends_before(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> bool:
-    gap = linear_of(b[0]).plus(linear_of(a[0]), -1).plus(linear_of(a[1]), -1)
-    return not gap.terms and gap.constant >= 0
+def _ends_before(a: _Sums, b: _Sums) -> bool:
+    return a.stop.constant <= b.start.constant and a.stop.terms == b.start.terms
 
 
 def disjoint_in_other_iterations(a: Extent, b: Extent, var: Var, step: int) -> bool:
     """Whether extents provably share no element where `var`, which moves by `step`, has one value in `a` and another
     in `b`."""
-    if a is None or b is None or not all(is_fixed(end) for extent in (a, b) for end in extent):
+    if a is None or b is None:
         return False
-    one, other = linear_of(a[0]), linear_of(b[0])
-    rest = one.plus(other, -1)
+    one, other = _sums(a), _sums(b)
+    if one is None or other is None or one.start.terms != other.start.terms:
+        return False
     lengths = [static_value(extent[1]) for extent in (a, b)]
-    if rest.terms or any(length is None for length in lengths) or any(_hides(part, var) for part in (one, other)):
+    stride = abs(one.start.terms.get(var, 0) * step)
+    if stride == 0 or None in lengths or any(var in walk(atom) for atom in one.start.terms if atom != var):
         return False
-    stride = abs(one.terms.get(var, 0) * step)
     first, second = (int(length or 0) for length in lengths)
-    return stride > 0 and stride >= max(first + rest.constant, second - rest.constant)
-
-
-def _hides(sum_: Linear, var: Var) -> bool:
-    return any(var in walk(atom) for atom in sum_.terms if atom != var)
+    shift = one.start.constant - other.start.constant
+    return stride >= max(first + shift, second - shift)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tile2cu.analysis.dependence import same_storage
 from tile2cu.analysis.uses import exits, roots_written
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, children, is_of_thread
+from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -31,6 +32,12 @@ from tile2cu.core.program import (
 _VOTES = ("count_of_block", "any_of_block", "all_of_block")  # of all threads, to which they give one value
 _PRIVATE = (Scope.LOCAL, Scope.FRAGMENT)
 MEMORY = (Scope.SHARED, Scope.GLOBAL)
+
+
+@kept
+def uniformity_of(launch: Launch) -> "Uniformity":
+    """The uniform values of a launch, where nothing orders its memory."""
+    return Uniformity(launch)
 
 
 class Uniformity:

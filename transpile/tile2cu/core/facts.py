@@ -12,6 +12,7 @@ Subject = Buffer | Stmt | Launch
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 Kinds = type | tuple[type, ...]
+Place = tuple[int, "Key[Any]"]  # of a decision: the id of its subject, and its key
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +83,19 @@ class Facts:
         self._decided: dict[tuple[int, Key[Any]], Fact] = {}
         self._readable: frozenset[Key[Any]] | None = None
         self._reader = ""
+        self._read: set[Place] = set()
 
     def seen_by(self, reader: str, keys: frozenset[Key[Any]]) -> "Facts":
         """The same facts, as a rule sees them: reading any other key is an UndeclaredError."""
         seen = Facts()
         seen._decided, seen._reader, seen._readable = self._decided, reader, keys
         return seen
+
+    def read_since(self) -> frozenset[Place]:
+        """The subjects and keys that were read since the last call, whether they were decided or not."""
+        found = frozenset(self._read)
+        self._read.clear()
+        return found
 
     def add(self, fact: Fact) -> bool:
         """Adds a fact; True if it is new.
@@ -109,6 +117,7 @@ class Facts:
         """The value of a fact, or None."""
         if self._readable is not None and key not in self._readable:
             raise UndeclaredError(f"`{self._reader}` does not declare that it reads `{key.name}`")
+        self._read.add((id(about), key))
         fact = self._decided.get((id(about), key))
         return None if fact is None else fact.value
 
@@ -121,6 +130,7 @@ class Facts:
         """The whole fact. Raises KeyError when nothing was decided."""
         if self._readable is not None and key not in self._readable:
             raise UndeclaredError(f"`{self._reader}` does not declare that it reads `{key.name}`")
+        self._read.add((id(about), key))
         return self._decided[(id(about), key)]
 
     def rule(self, about: Subject, key: Key[Any]) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.analysis.control import arms
-from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import pipelined_loops, statements
 from tile2cu.core.expr import Call, Expr
 from tile2cu.core.program import Copy, If, Launch, Region, Scope
@@ -20,7 +20,7 @@ def if_converted(launch: Launch) -> Launch | None:
     else:
         T.copy(X[b, 0], tile)
     """
-    uniformity = Uniformity(launch)
+    uniformity = uniformity_of(launch)
     branches = [branch for loop in pipelined_loops(launch) for branch in statements(loop.body, If, below=False)]
     found = {id(branch): _chosen(branch) for branch in branches if uniformity.holds(branch.condition)}
     chosen = {branch: copies for branch, copies in found.items() if copies}

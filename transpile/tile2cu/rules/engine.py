@@ -24,7 +24,7 @@ from tile2cu.core.decisions import (
     WARP_SPECIALISED,
 )
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.facts import Fact, Facts, Key, Subject, UndeclaredError
+from tile2cu.core.facts import Fact, Facts, Key, Place, Subject, UndeclaredError
 from tile2cu.core.program import (
     Atomic,
     Buffer,
@@ -387,23 +387,44 @@ class _Decider:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.subjects = _subjects(context.launch)
+        self.of_rule: dict[Rule, list[Subject]] = {}
         self.seen: dict[Rule, Context] = {}
+        self.current: set[tuple[Rule, int]] = set()  # rules and subjects of which no fact that they read has changed
+        self.readers: dict[Place, set[tuple[Rule, int]]] = {}
 
     def ask(self, group: tuple[Rule, ...]) -> None:
         """Runs rules once; those that depend on one another until none states a new fact."""
         recomputed = repeats(group)
-        while any([self._apply(rule, subject) for rule in group for subject in self.subjects]) and recomputed:
+        while any([self._apply(rule, subject) for rule in group for subject in self.about(rule)]) and recomputed:
             pass
 
     def free(self, rules: tuple[Rule, ...], common: tuple[Rule, ...]) -> None:
         """One new layout at a time, which is then propagated: the first that a rule chooses, in the table's order."""
-        while any(self._apply(rule, subject) for rule in rules for subject in self.subjects):
+        while any(self._apply(rule, subject) for rule in rules for subject in self.about(rule)):
             for group in in_order(common):
                 self.ask(group)
 
+    def about(self, rule: Rule) -> list[Subject]:
+        """The subjects of a rule."""
+        if rule not in self.of_rule:
+            self.of_rule[rule] = [subject for subject in self.subjects if isinstance(subject, rule.on)]
+        return self.of_rule[rule]
+
     def _apply(self, rule: Rule, subject: Subject) -> bool:
-        if not isinstance(subject, rule.on):
+        """Whether a rule states a new fact; it is not asked again before a fact that it has read changes."""
+        this = rule, id(subject)
+        if this in self.current:
             return False
+        new = self._asked(rule, subject)
+        read = self.seen[rule].facts.read_since()
+        if not new:  # else it may have read what it then stated
+            self.current.add(this)
+            for place in read:
+                self.readers.setdefault(place, set()).add(this)
+        return new
+
+    def _asked(self, rule: Rule, subject: Subject) -> bool:
+        """Asks a rule about a subject."""
         if rule not in self.seen:
             keys = frozenset((*rule.reads, *rule.absent, *rule.writes))
             self.seen[rule] = replace(self.context, facts=self.context.facts.seen_by(rule.id, keys))
@@ -412,7 +433,9 @@ class _Decider:
             if key not in rule.writes:
                 raise UndeclaredError(f"`{rule.id}` does not declare that it writes `{key.name}`")
             try:
-                new |= self.context.facts.add(Fact(about, key, value, rule.id, subject.span))
+                if self.context.facts.add(Fact(about, key, value, rule.id, subject.span)):
+                    new = True
+                    self.current -= self.readers.pop((id(about), key), set())
             except Tile2CuError as error:
                 if isinstance(about, Buffer) and about.scope is Scope.FRAGMENT and isinstance(subject, Stmt):
                     raise Elsewhere.of(error, subject, about) from None

@@ -8,7 +8,7 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.control import places
 from tile2cu.analysis.prelude import prelude
 from tile2cu.analysis.producer_loads import why_no_prelude
-from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import all_expressions, roots_written
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
@@ -74,7 +74,7 @@ def early_exit_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> 
     """
     known = frozenset(stmt.var for stmt in above if isinstance(stmt, Let)).union(launch.blocks)
     idle = early_exit_where(launch, known, context.bounds)
-    if idle is None or not Uniformity(launch).holds(idle) or why_no_prelude((idle,), above):
+    if idle is None or not uniformity_of(launch).holds(idle) or why_no_prelude((idle,), above):
         return None
     before = prelude((idle,), above)
     values = [*all_expressions(before)]

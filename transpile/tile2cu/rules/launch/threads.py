@@ -9,6 +9,7 @@ from tile2cu.core.decisions import BLOCK_VOTE, PTX_VERSION, SHARED_LAYOUT
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call
 from tile2cu.core.layout import SharedLayout
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, Launch, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -72,13 +73,16 @@ def addressed_in_rows(tile: Buffer, context: Context) -> bool:
     return any(found is tile for op in context.statements for found in _addressed(op))
 
 
-def _addressed(op: Stmt) -> Iterator[Buffer]:
+@kept
+def _addressed(op: Stmt) -> tuple[Buffer, ...]:
     """The shared tiles of which a function gets the address of more than the 16 bytes that a swizzle keeps together."""
+    found = []
     for part in _parts(op):
         if isinstance(part, Address):
             assert isinstance(part.buffer, Buffer)
             if part.buffer.scope is Scope.SHARED and part.dtype.bytes_of(part.extent) > _CHUNK_BYTES:
-                yield part.buffer
+                found.append(part.buffer)
+    return tuple(found)
 
 
 @rule(

@@ -10,6 +10,7 @@ from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scan, Scope, Store
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 
@@ -202,6 +203,7 @@ def index_constant(launch: Launch, context: Context) -> Iterator[Decision]:
             yield access.buffer, LAYOUT, Replicated(access.buffer.static_shape, context.of(access.buffer).threads)
 
 
+@kept
 def fragment_accesses(op: Parallel) -> list[Access]:
     """The loop's accesses to fragments that depend on its variables."""
     spread = dependent(op, op.vars)
@@ -212,16 +214,19 @@ def fragment_accesses(op: Parallel) -> list[Access]:
     ]
 
 
-def uneven_stores(op: Parallel) -> Iterator[Access]:
+@kept
+def uneven_stores(op: Parallel) -> tuple[Access, ...]:
     """Stores to fragments by some of the loop's variables, of values (or under conditions) that depend on others."""
     pairs = zip(op.vars, op.extents, strict=True)
     iterations = [dependent(op, (var,)) for var, extent in pairs if static_value(extent) != 1]
+    found = []
     for place in places(op.body):
         stmt = place.stmt
         if isinstance(stmt, Store) and stmt.buffer.scope is Scope.FRAGMENT:
             others = {var for each in iterations for var in each if not _any_mentions(stmt.indices, each)}
             if _any_mentions((stmt.value, *(condition for condition, _ in place.conditions)), others):
-                yield Access(stmt.buffer, stmt.indices, True, stmt.span)
+                found.append(Access(stmt.buffer, stmt.indices, True, stmt.span))
+    return tuple(found)
 
 
 def _any_mentions(exprs: Iterable[Expr], variables: Collection[Var]) -> bool:

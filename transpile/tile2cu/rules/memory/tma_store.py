@@ -11,7 +11,7 @@ from tile2cu.analysis.dependence import Conflict, conflicts
 from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.analysis.prelude import around, in_other_arms, outermost, producer_loop
-from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import declared_in, is_at_top, readers, statements, users, writers
 from tile2cu.core.decisions import (
     ALIASING,
@@ -216,7 +216,7 @@ def _enclosing_bodies(context: Context) -> Iterator[Stmt]:
     """
     found = producer_loop(context.launch, context.facts)
     path = around(context.launch.body, found[0]) if found is not None else ()
-    uniformity = Uniformity(context.launch)
+    uniformity = uniformity_of(context.launch)
 
     def counts(outer: Stmt) -> bool:
         return outer in path or (isinstance(outer, If) and uniformity.holds(outer.condition))

@@ -8,7 +8,7 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.clusters import waiting_before_end
 from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.producer_loads import why_no_producer
-from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import outside_of, statements
 from tile2cu.core.decisions import (
     CALL,
@@ -474,7 +474,7 @@ def _used_before_loop(tiles: tuple[Buffer, ...], above: list[Stmt]) -> str:
 
 def _same_in_all_threads(loop: Loop, launch: Launch) -> bool:
     """Whether the loops and branches around a loop are uniform over all threads."""
-    uniformity = Uniformity(launch)
+    uniformity = uniformity_of(launch)
     return all(uniformity.holds(expr) for stmt in around(launch.body, loop) for expr in expressions(stmt))
 
 

@@ -19,6 +19,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.facts import rejected
+from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -85,6 +86,7 @@ def stages_of(tile: Buffer, launch: Launch, made: Callable[[Loop, Launch], Pipel
     return max(pipeline.stages for pipeline in found if pipeline is not None and tile in pipeline.buffers)
 
 
+@kept
 def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | None:
     """The pipeline that a loop asks for; None when it asks for none, or no load can be prefetched.
 
@@ -110,6 +112,7 @@ def prefetchable_vectors(loop: Loop, launch: Launch) -> tuple[Copy, ...]:
     return tuple(filter(_is_vector, prefetchable(loop, launch)))
 
 
+@kept
 def staged_pipeline_of(loop: Loop, launch: Launch) -> Pipeline | None:
     """The same where one of the tiles is held in registers: one stage less, and at most two."""
     parts = _parts(loop, launch)

@@ -8,7 +8,7 @@ from tile2cu.analysis.bounds import Linear
 from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.prelude import before, behind
-from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import is_at_top, statements, using
 from tile2cu.core.decisions import LAYOUT, WARPS
 from tile2cu.core.dtype import DType
@@ -150,7 +150,7 @@ def _is_known_before(value: Expr, loop: Loop, context: Context) -> bool:
     later = {loop.var, *(let.var for let in statements(body, Let) if let not in above)}
     parts = tuple(walk(value))
     named = not any(isinstance(part, Load) or (isinstance(part, Var) and part.role is Role.MUTABLE) for part in parts)
-    return named and not later.intersection(parts) and Uniformity(context.launch).holds(value)
+    return named and not later.intersection(parts) and uniformity_of(context.launch).holds(value)
 
 
 def _mask_of(overlap: MmaOverlap) -> tuple[tuple[Var, ...], Expr] | None:
