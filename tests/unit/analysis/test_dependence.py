@@ -2,8 +2,19 @@
 
 import pytest
 
+from tests.conformance.test_reference import example
 from tests.unit.analysis.test_effects import body
-from tile2cu.analysis.dependence import Kind, broken_by, dependences, depends, keeps, may_repeat, may_swap
+from tile2cu.analysis.dependence import (
+    Dependence,
+    Kind,
+    broken_by,
+    conflicts,
+    dependences,
+    depends,
+    keeps,
+    may_repeat,
+    may_swap,
+)
 from tile2cu.analysis.effects import effects
 from tile2cu.core.program import Copy, Declare, Gemm, Loop, Stmt
 from tile2cu.core.schedule import Action, Step
@@ -212,3 +223,29 @@ def test_rows_of_other_iterations_do_not_meet() -> None:
         return any(each.distance == 1 for each in dependences(loop.body, loop))
 
     assert not carried("8 * k + i") and carried("4 * k + i") and carried("i")
+
+
+@pytest.mark.parametrize("name", ["attention.py", "chunk_scan.py", "chunk_state.py", "gemm_relu.py"])
+def test_dependences_are_those_of_all_pairs(name: str) -> None:
+    """The index of what statements use leaves out only pairs that do not conflict."""
+    loops = [
+        loop for launch in example(name).launches for loop in launch.statements if isinstance(loop, Loop) and loop.body
+    ]
+    found = 0
+    for loop in loops:
+        body = loop.body
+        within = [
+            Dependence(first, second, kind, on)
+            for position, second in enumerate(body)
+            for first in body[:position]
+            for kind, on in conflicts(effects(first), effects(second))
+        ]
+        carried = [
+            Dependence(first, second, kind, on, 1)
+            for first in body
+            for second in body
+            for kind, on in conflicts(effects(first), effects(second), loop)
+        ]
+        assert list(dependences(body, loop)) == within + carried
+        found += len(within)
+    assert found
