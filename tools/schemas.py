@@ -128,6 +128,7 @@ def tuned() -> Schema:
     entry = {
         "card": {"type": "string"},
         "sizes": setting,
+        "bindings": _BINDINGS,
         "file": file,
         "setting": setting,
         "us": positive,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tile2cu_runtime.errors import OptionError
+from tile2cu_runtime.errors import DeviceError, OptionError
 from tile2cu_runtime.peaks import mma_tflops, peak_of
 from tile2cu_runtime.spec import DTYPE_BYTES, PACKED_DTYPES, Manifest, TensorArgument
 from tile2cu_runtime.timing import Call, Gpu, Timer, TorchGpu, interleaved
@@ -166,8 +166,15 @@ class TorchMachine:
     """torch's current CUDA device."""
 
     def __init__(self, timing: Timing) -> None:
-        import torch
-
+        """Errors: T2C-R020 without torch, or where it finds no GPU."""
+        try:
+            import torch
+        except ImportError:
+            help = "pip install torch, of a build for the GPU"
+            raise DeviceError("T2C-R020", "times are taken by torch, which is not installed", help=help) from None
+        if not torch.cuda.is_available():
+            help = "nvidia-smi -L lists GPUs; torch may be a build for CPUs"
+            raise DeviceError("T2C-R020", "torch finds no GPU here", help=help)
         self.name: str = torch.cuda.get_device_name()
         self.gpu: Gpu = TorchGpu(clean=timing.clean)
 

@@ -82,6 +82,11 @@ class Tunable:
                         found[name] = value
         return found
 
+    @cached_property
+    def others(self) -> record.Bindings:
+        """The bindings that are no sizes."""
+        return record.sorted_bindings({name: value for name, value in self.bindings if name not in self.bound})
+
     @property
     def costs(self) -> Costs:
         """The constants of the target's GPU. Raises NoModel where none was measured."""
@@ -211,7 +216,7 @@ def _measured(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int
         file = record.read(record.place_of(first.path, first.program.name))
         if file is None or (file.target, file.sha256) != (first.target.name, first.program.source.sha256):
             continue
-        entry = file.find(record.sorted_sizes({**first.bound, **sizes}))
+        entry = file.find(record.sorted_sizes({**first.bound, **sizes}), first.others)
         if entry is None:
             continue
         current = {first.path.name: file.sha256, **dict(entry.family)}

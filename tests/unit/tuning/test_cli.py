@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,32 @@ def test_auto_takes_what_was_measured(kernel: Path, capsys: pytest.CaptureFixtur
     head = " ".join(line.strip("/ ") for line in capsys.readouterr().out.splitlines()[:20])
     assert "us measured on Fake GPU, fastest of " in head
     assert "[schedule.tiles.measured]" in head
+
+
+def test_results_for_other_arguments_are_other_entries(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was measured for halves is none of bfloat16's, and a dispatch has the argument."""
+    assert main(["tune", str(kernel), *SIZES]) == 0
+    assert main(["tune", str(kernel), *SIZES, "-D", "dtype=bfloat16", "--dispatch", "-"]) == 0
+    out = capsys.readouterr().out
+    assert 'bindings = {dtype = "bfloat16", block_M = ' in out and 'bindings = {dtype = "bfloat16"}' in out
+    entries = json.loads((kernel.parent / "gemm_relu.tune.json").read_text(encoding="utf-8"))["entries"]
+    assert [each["bindings"] for each in entries] == [{"dtype": "bfloat16"}, {}] * 2
+    auto = ["--target", "cuda:sm_90a", "--auto", "-D", "M=16", "-D", "N=4096", "-D", "K=4096", "-o", "-"]
+    for dtype, rule in (("float32", "[schedule.tiles.model]"), ("bfloat16", "[schedule.tiles.measured]")):
+        assert main([str(kernel), *auto, "-D", f"dtype={dtype}"]) == 0
+        assert rule in capsys.readouterr().out
+
+
+def test_without_a_gpu_there_is_nothing_to_measure(
+    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tile2cu.tuning.on_gpu import Gpu
+
+    monkeypatch.setattr(tune, "_device", Gpu)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["tune", str(kernel), *SIZES]) == 1
+    assert "times are taken by torch, which is not installed" in capsys.readouterr().err
+    assert not (kernel.parent / "gemm_relu.tune.json").exists()
 
 
 def test_the_result_names_the_file_of_a_family_and_auto_takes_it(

@@ -92,18 +92,19 @@ def test_a_damaged_cache_is_one_warning(tmp_path: Path) -> None:
     path, said = tmp_path / "tuned.sqlite3", []
     path.write_bytes(b"no database" * 500)
     store = Store(path, said.append)
-    key = key_of(FILE, "card", "tools", ())
+    key = key_of(FILE, ("card", "clocks", "tools"), ())
     store.put(key, entry(1))
     assert store.get(key) is None
     assert len(said) == 1 and "is not used" in said[0]
 
 
 def test_a_cache_keeps_entries(tmp_path: Path) -> None:
-    store, key = Store(tmp_path / "tuned.sqlite3"), key_of(FILE, "card", "tools", (("M", 1),))
+    store, key = Store(tmp_path / "tuned.sqlite3"), key_of(FILE, ("card", "clocks", "tools"), (("M", 1),))
     store.put(key, entry(1))
     store.put(key, entry(1, us=11.0))
     assert Store(tmp_path / "tuned.sqlite3").get(key) == entry(1, us=11.0)
-    assert store.get(key_of(FILE, "card", "other tools", (("M", 1),))) is None
+    assert store.get(key_of(FILE, ("card", "clocks", "other tools"), (("M", 1),))) is None
+    assert store.get(key_of(FILE, ("card", "clocks", "tools"), (("M", 1),), ("cute",))) is None
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 1}', '{"format": 2, "kernel": "k", "entries": [{}]}'])

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
             limits=Limits(measurements=options.limit, seconds=options.seconds, again=options.again),
             step=step,
         )
+    found = replace(found, entries=tuple(each for each in found.entries if each.bindings == kernel.others))
     for entry in found.entries:
         sizes = ", ".join(f"{name} = {value}" for name, value in entry.sizes)
         gain = entry.default_us / entry.best.us
@@ -152,6 +154,9 @@ def _write_dispatch(options: argparse.Namespace, family: Any, found: Any) -> Non
         us: float | None = files[candidate.file].predicted(candidate.setting, sizes)
         return us
 
+    if unlike := [name for name, value in family[0].bindings if not isinstance(value, str | int | float)]:
+        help = f"-D {unlike[0]} with a number or a text; or write the entry without it"
+        raise Tile2CuError("T2C-C002", f"TOML has no value for `{unlike[0]}`", help=help)
     along = options.along or family[0].program.sizes[0].name
     kernels = {file: each.program.alias_of or each.program.name for file, each in files.items()}
     entries = entries_of(cover(found.entries), found.entries, found.target, along, predicted, kernels)

@@ -1,5 +1,6 @@
 """A dispatch of few settings that serves all measured shapes: which settings, and for which sizes each."""
 
+import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,16 +63,18 @@ def entries_of(
 ) -> tuple[Entry, ...]:
     """The entries of a dispatch, with guards and what was measured. `kernels` are those of the files, in order.
 
+    All that was `tuned` has the same other arguments.
+
     Shapes that differ in `along` alone are a group. Between two measured values the predicted times decide up to where
     a setting holds; without a prediction, up to the larger one. Sizes outside of all groups are the fallback's; what
     its target does not support, as pitches that TMA cannot take, is the file's own kernel's for the oldest target.
     """
-    guards = _guards(found, along, predict)
+    guards, others = _guards(found, along, predict), dict(tuned[0].bindings)
     tiles = tuple(
         Entry(
             name=f"tile_{number}" if setting != found.settings[-1] else "other",
             target=target,
-            bindings=dict(setting.setting),
+            bindings={**others, **dict(setting.setting)},
             when=" or ".join(f"({each})" for each in guards.get(setting, ())) if setting != found.settings[-1] else "",
             measured=_measured(setting, found, tuned),
             file=setting.file if setting.file != next(iter(kernels)) else "",
@@ -79,7 +82,11 @@ def entries_of(
         )
         for number, setting in enumerate(found.settings, 1)
     )
-    older = (Entry(name="any"),) if target.startswith("cuda:") and target != Entry(name="any").target else ()
+    older = (
+        (Entry(name="any", bindings=others),)
+        if target.startswith("cuda:") and target != Entry(name="any").target
+        else ()
+    )
     return tiles + older
 
 
@@ -145,7 +152,7 @@ def as_toml(name: str, file: str, kernel: str, entries: Sequence[Entry]) -> str:
     """The table of a dispatch for pyproject.toml."""
     lines = ["[[tool.tile2cu.dispatch]]", f'name = "{name}"', f'file = "{file}"', f'kernel = "{kernel}"', "entries = ["]
     for entry in entries:
-        bindings = ", ".join(f"{key} = {value}" for key, value in entry.bindings.items())
+        bindings = ", ".join(f"{key} = {json.dumps(value)}" for key, value in entry.bindings.items())
         fields = [f'name = "{entry.name}"', f'target = "{entry.target}"']
         fields += [f'file = "{entry.file}"', f'kernel = "{entry.kernel}"'] * bool(entry.file)
         fields += [f"bindings = {{{bindings}}}"] + [f'when = "{entry.when}"'] * bool(entry.when)

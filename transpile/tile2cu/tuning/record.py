@@ -10,8 +10,9 @@ from tile2cu.core.choice import Candidate, Setting
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.files import write_files
 
-FORMAT = 2
+FORMAT = 3
 Sizes = tuple[tuple[str, int], ...]
+Bindings = tuple[tuple[str, str | int | float | bool], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class Tuned:
     `by` is "model" where the model's choice stays, "default" where the file's own does, "measured" where another
     setting won by the margin. `rejected` are settings that were not timed, with the reason. `card`, `clocks` and
     `tools` describe the machine. `family` has the SHA-256 of each other file whose settings took part, by its path.
+    `bindings` are the values of the factory's other arguments.
     """
 
     sizes: Sizes
@@ -46,18 +48,20 @@ class Tuned:
     figures: tuple[Figure, ...]
     rejected: tuple[tuple[Candidate, str], ...] = ()
     family: tuple[tuple[str, str], ...] = ()
+    bindings: Bindings = ()
     clocks: str = ""
     tools: str = ""
 
     @property
-    def key(self) -> tuple[str, Sizes]:
-        return self.card, self.sizes
+    def key(self) -> tuple[str, Sizes, str]:
+        return self.card, self.sizes, json.dumps(self.bindings)
 
     def as_data(self) -> dict[str, Any]:
         """The entry as JSON has it; `entry_of` reads it."""
         return {
             "card": self.card,
             "sizes": dict(self.sizes),
+            "bindings": dict(self.bindings),
             "file": self.best.file,
             "setting": dict(self.best.setting),
             "us": self.best.us,
@@ -99,9 +103,9 @@ class TuneFile:
         others = {each.key: each for each in self.entries}
         return replace(self, entries=tuple(each for _, each in sorted({**others, entry.key: entry}.items())))
 
-    def find(self, sizes: Sizes, card: str = "") -> Tuned | None:
-        """The entry for these sizes: the card's whose name is given, else the first one's."""
-        found = [entry for entry in self.entries if entry.sizes == sizes]
+    def find(self, sizes: Sizes, bindings: Bindings, card: str = "") -> Tuned | None:
+        """The entry for these sizes and other arguments: the card's whose name is given, else the first one's."""
+        found = [entry for entry in self.entries if (entry.sizes, entry.bindings) == (sizes, bindings)]
         return next((entry for entry in found if entry.card == card), found[0] if found else None)
 
     def text(self) -> str:
@@ -164,6 +168,7 @@ def entry_of(data: Mapping[str, Any]) -> Tuned:
     best = _candidate(data)
     return Tuned(
         sizes=_pairs(data["sizes"]),
+        bindings=sorted_bindings(data["bindings"]),
         card=str(data["card"]),
         best=next(figure for figure in figures if figure.candidate == best),
         by=str(data["by"]),
@@ -193,3 +198,11 @@ def _pairs(data: Mapping[str, Any]) -> Setting:
 def sorted_sizes(sizes: Mapping[str, int] | Iterable[tuple[str, int]]) -> Sizes:
     """Sizes as entries have them."""
     return tuple(sorted(dict(sizes).items()))
+
+
+def sorted_bindings(bindings: Mapping[str, object]) -> Bindings:
+    """Values of arguments as entries have them: those that JSON has no type for by their text."""
+    return tuple(
+        (name, value if isinstance(value, str | int | float) else repr(value))
+        for name, value in sorted(bindings.items())
+    )

@@ -15,6 +15,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.files import relative_to
 from tile2cu.frontend import listed_settings
 from tile2cu.targets import find
+from tile2cu.tool import this_tool
 from tile2cu.tuning import record
 from tile2cu.tuning.record import Sizes, Tuned, TuneFile
 from tile2cu.tuning.search import LEADERS, MOST, Candidates, Identity, Measurer, neighbours, tune
@@ -141,7 +142,7 @@ def tuned(task: Task) -> Tuned:
         most=task.limits.measurements,
         out_of_time=lambda: time.monotonic() > end,
     )
-    return replace(found, family=_others_of(family))
+    return replace(found, family=_others_of(family), bindings=family[0].others)
 
 
 def _others_of(family: Family) -> tuple[tuple[str, str], ...]:
@@ -179,7 +180,7 @@ def tune_shapes(
     for identity in dict.fromkeys(identities.values()):
         for shape in shapes:
             sizes = record.sorted_sizes({**kernel.bound, **shape})
-            key = key_of(file, identity.card, identity.tools, sizes, _others_of(family))
+            key = key_of(file, identity, sizes, (kernel.others, _others_of(family), style, this_tool().sha256))
             entry = None if limits.again else _known(place, file, family, identity, sizes)
             if entry is None and store is not None and not limits.again and (entry := store.get(key)) is not None:
                 record.add(place, file, entry)
@@ -236,6 +237,6 @@ def _known(place: Path, file: TuneFile, family: Family, identity: Identity, size
     there = record.read(place)
     if there is None or (there.target, there.sha256) != (file.target, file.sha256):
         return None
-    entry = there.find(sizes, identity.card)
+    entry = there.find(sizes, family[0].others, identity.card)
     current = entry is not None and entry.card == identity.card and entry.family == _others_of(family)
     return entry if current else None

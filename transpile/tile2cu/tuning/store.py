@@ -47,6 +47,9 @@ class Store:
             return None
 
 
-def key_of(file: TuneFile, card: str, tools: str, sizes: Sizes, family: Sequence[tuple[str, str]] = ()) -> str:
-    """The key of a shape's result: the kernel and its files, the card, the tools that build it, and the sizes."""
-    return json.dumps([file.kernel, file.target, file.sha256, card, tools, sizes, family])
+def key_of(file: TuneFile, identity: Sequence[str], sizes: Sizes, others: Sequence[object] = ()) -> str:
+    """The key of a shape's result: the kernel, the card with its clocks and the tools, the sizes, and `others`.
+
+    These are other values, in JSON's types, that decide what is built: arguments, files, the style, the rules.
+    """
+    return json.dumps([file.kernel, file.target, file.sha256, *identity, sizes, others])
