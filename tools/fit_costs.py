@@ -44,6 +44,9 @@ GIVEN = (
     "row_element_ns",
     "row_registers",
     "spilled",
+    "stream_ns",
+    "stream_elementwise",
+    "stream_registers",
 )  # not fitted
 FORMS = {
     "gemm_relu": r"g_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)s(?P<num_stages>\d+)t(?P<threads>\d+)",

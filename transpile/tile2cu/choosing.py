@@ -11,7 +11,8 @@ from pathlib import Path
 from tile2cu.analysis.uses import statements
 from tile2cu.chooser.choose import Decision, NoModel, Ranking, choose, is_modelled, leading, measured
 from tile2cu.chooser.model import Schedule
-from tile2cu.chooser.space import Space, space_of
+from tile2cu.chooser.numbers import Unknown
+from tile2cu.chooser.space import Space, size_values, space_of
 from tile2cu.chooser.work import counters_of
 from tile2cu.core.choice import Candidate, Choice, Setting
 from tile2cu.core.decisions import INSTRUCTION, SCHEDULE, SHARED_BUDGET, STORE_STAGING, WARP_SPECIALISED
@@ -62,12 +63,26 @@ class Tunable:
 
     @cached_property
     def space(self) -> Space:
-        """The tile parameters that have no value among the bindings; `bound` sizes are open in its program."""
+        """The tile parameters that have no value among the bindings.
+
+        `bound` sizes are open in its program, except where Python code of the file decides by them what is computed.
+        """
         given = {name: value for name, value in self.bindings if name not in self.bound}
         program = self._traced(given)
+        if not self._does_the_same(program):
+            given, program = dict(self.bindings), self.program
         defaults = default_numbers(self.path, self.text, program.alias_of or program.name)
         free = {name: value for name, value in defaults.items() if name not in given}
         return space_of(program, free, lambda setting: self._traced({**given, **setting}), _probed_sizes(program))
+
+    def _does_the_same(self, open_: Program) -> bool:
+        """Whether the program with open sizes has the same work as the one with `bound` ones."""
+        programs = (open_, self.program)
+        try:
+            first, second = ([count(size_values(each, self.bound)) for count in counters_of(each)] for each in programs)
+        except Unknown:
+            return True
+        return first == second
 
     @cached_property
     def bound(self) -> dict[str, int]:

@@ -51,7 +51,7 @@ def test_given_values_are_kept() -> None:
         ("mla_decode", "cuda:sm_90a", "GEMMs, and the model is fitted on kernels with one"),
         ("attention_block_sparse", "cuda:sm_90a", "depends on values in memory"),
         ("gemm_relu", "cuda:sm_80", "no measured constants for cuda:sm_80"),
-        ("gemv", "cuda:sm_90a", "a loop, a branch or a shared tile without a GEMM"),
+        ("rope", "cuda:sm_90a", "a loop, a branch or a shared tile without a GEMM"),
     ],
 )
 def test_a_kernel_without_a_model(name: str, target: str, why: str) -> None:

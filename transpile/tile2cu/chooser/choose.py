@@ -26,12 +26,14 @@ from tile2cu.core.program import (
     Launch,
     Let,
     Loop,
+    LoopKind,
     Parallel,
     Program,
     Reduce,
     Scope,
     Stmt,
     While,
+    walk_stmts,
 )
 from tile2cu.targets.costs import Costs
 
@@ -77,14 +79,15 @@ class _OtherWork(Exception):
 def is_modelled(program: Program) -> str:
     """Why the model does not predict a program; else empty.
 
-    It was fitted on loops that load tiles, compute their elements and multiply them, and on blocks that load a tile
-    into registers, compute there and store it. Other work is not among its terms.
+    It was fitted on loops that load tiles, compute their elements and multiply them, on blocks that load a tile into
+    registers, compute there and store it, and on loops that load tiles and compute their elements, as those of GEMV.
+    Other work is not among its terms.
     """
     gemms = [stmt for launch in program.launches for stmt in launch.statements if isinstance(stmt, Gemm)]
     if len(gemms) not in _FITTED_GEMMS:
         return f"it has {len(gemms)} GEMMs, and the model is fitted on kernels with one, and on attention's two"
     for launch in program.launches:
-        if not gemms and (why := _why_not_rows(launch)):
+        if not gemms and (why := _why_not_streamed(launch)):
             return why
         for loop in launch.statements:
             if isinstance(loop, Loop) and any(isinstance(stmt, Gemm) for stmt in loop.body):
@@ -95,13 +98,20 @@ def is_modelled(program: Program) -> str:
     return ""
 
 
-def _why_not_rows(launch: Launch) -> str:
-    """Why a launch without a GEMM is none whose blocks load tiles into registers, compute there and store them."""
+def _why_not_streamed(launch: Launch) -> str:
+    """Why a launch without a GEMM is none whose blocks load tiles, into registers or by stages, and compute there."""
+    loops = [stmt for stmt in launch.statements if isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED]
+    inside = [stmt for loop in loops for stmt in walk_stmts(loop.body)]
+    staged = {stmt.dst.buffer.memory for stmt in inside if isinstance(stmt, Copy)}
     for stmt in launch.statements:
-        if isinstance(stmt, Loop | While | If) or any(buffer.scope is Scope.SHARED for buffer in buffers_used(stmt)):
+        if stmt in loops and stmt not in inside:
+            continue
+        shared = {buffer.memory for buffer in buffers_used(stmt) if buffer.scope is Scope.SHARED}
+        if isinstance(stmt, Loop | While | If) or not shared <= staged:
             what = "a loop, a branch or a shared tile without a GEMM"
             return f"line {stmt.span.line} is {what}, which the model does not count"
-    return ""
+    others = [stmt for loop in loops for stmt in loop.body if not isinstance(stmt, Let) and not _is_counted(stmt)]
+    return f"line {others[0].span.line} is other work of a loop, which the model does not count" if others else ""
 
 
 def _is_counted(stmt: Stmt) -> bool:

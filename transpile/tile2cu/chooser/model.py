@@ -3,7 +3,7 @@
 A launch runs in waves of resident blocks. A wave takes what its blocks take one iteration after another (their path),
 what the SM's shared resources need for all blocks on it, or what DRAM needs for the bytes of the wave, whichever is
 longest. The clock falls as the tensor cores are busier. Where no launch has MMAs, blocks load tiles into registers and
-store them: as many follow one another on an SM as registers and threads leave room for.
+store them, or load tiles by stages: as many follow one another on an SM as there is room for.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ _BLOCK_BYTES = 227 << 10  # of a block, likewise
 _REGISTERS = 64 << 10
 _THREADS = 2048
 _OTHER_REGISTERS = 56  # of a thread, besides its fragments
+_STREAM_REGISTERS = 45  # of a thread that loads tiles by stages, besides what `stream_registers` counts
 _ROW_REGISTERS, _MOST_ROW_ELEMENTS = 16, 128  # of a thread without MMAs: besides its tile, and of it
 _BOX_BYTES = 128  # of a row of a TMA box, as far as a swizzle spans
 _SECTOR_BYTES = 32
@@ -92,7 +93,12 @@ def times_of(
     for place, (work, schedule, bytes_) in enumerate(zip(works, schedules, tensors, strict=True)):
         own = costs.following if place else costs
         moved = moved_bytes(work, *bytes_)
-        found.append(_time_of_rows(work, moved, own) if rows else time_of(work, schedule, moved, own))
+        if not rows:
+            found.append(time_of(work, schedule, moved, own))
+        elif work.longest.iterations:
+            found.append(_time_of_stream(work, schedule, moved, own))
+        else:
+            found.append(_time_of_rows(work, moved, own))
     return tuple(found)
 
 
@@ -141,6 +147,31 @@ def _time_of_rows(work: Work, tensor_bytes: int, costs: Costs) -> Times:
     spilled = 1 + costs.spilled * max(elements / _MOST_ROW_ELEMENTS - 1, 0)
     total = costs.launch_us + overlapped(dram, waves * block) + block  # one after the other, and the last ones
     return Times(total=total * spilled, mma=0.0, dram=dram, path=waves * block, waves=waves, per_sm=per_sm)
+
+
+def _time_of_stream(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> Times:
+    """The time of a launch whose blocks load tiles stage by stage, and compute their elements, without MMAs.
+
+    An iteration takes what a block's elements take on its own lanes, what those of all blocks take on the SM's, or the
+    latency of its loads over the stages. DRAM has the bandwidth that the bytes in flight allow.
+    """
+    if not work.blocks:
+        return Times(total=0.0, mma=0.0, dram=0.0, path=0.0, waves=0.0, per_sm=1)
+    registers = min(_STREAM_REGISTERS + costs.stream_registers * work.fragment_bytes / 4 / work.threads, 255)
+    by_shared = _SHARED_BYTES // (schedule.shared_bytes + _RESERVED_BYTES)
+    per_sm = max(1, min(int(_REGISTERS / (registers * work.threads)), by_shared, _THREADS // work.threads, 32))
+    slots = costs.sms * per_sm
+    counts, ahead = work.longest, max(work.most_stages - 1, 1)
+    computed = costs.stream_elementwise * counts.elementwise / counts.iterations / costs.ghz
+    own, latency = computed / min(work.threads, _LANES), costs.stream_ns / ahead
+    of_sm = computed / _LANES * min(per_sm, max(work.blocks / costs.sms, 1))
+    block = (counts.iterations * overlapped(own, of_sm, latency) + costs.row_ns) / 1e3
+    in_flight = min(work.blocks, slots) * counts.loaded / counts.iterations * min(ahead, counts.iterations)
+    dram = tensor_bytes / min(costs.dram_bytes, in_flight / costs.stream_ns) / 1e3
+    waves = work.blocks / slots
+    total = costs.launch_us + overlapped(dram, waves * block) + block / 2  # the last blocks end one after the other
+    fastest = tensor_bytes / costs.dram_bytes / 1e3
+    return Times(total=total, mma=0.0, dram=fastest, path=waves * block, waves=waves, per_sm=per_sm)
 
 
 def least_time(work: Work, tensor_bytes: int, costs: Costs) -> float:

@@ -38,7 +38,8 @@ class Kind(Enum):
     N = "columns of a GEMM's tile"
     K = "depth of a GEMM's tile"
     CHAINED = "columns of a GEMM's tile that are the depth of the next one's"
-    ROWS = "rows of a tile that a block without MMAs has in registers"
+    ROWS = "rows of a tile that a block without MMAs has in registers, or loads by stages"
+    COLUMNS = "columns of a tile that a block without MMAs loads by stages"
     THREADS = "threads of a block"
     ROW_THREADS = "threads of a block without MMAs"
     STAGES = "stages of a pipelined loop"
@@ -51,6 +52,7 @@ VALUES: Mapping[Kind, tuple[int, ...]] = {
     Kind.K: (64, 128),
     Kind.CHAINED: (64, 128),  # as in attention; others were 0.8 to 1.05 of the better of these two
     Kind.ROWS: (1, 2, 4, 8, 16),
+    Kind.COLUMNS: (512, 1024, 2048),
     Kind.THREADS: (128, 256, 384),
     Kind.ROW_THREADS: (32, 64, 128, 256, 512),
     Kind.STAGES: (2, 3, 4, 5, 6, 8),
@@ -281,6 +283,8 @@ def _tile_kind(program: Program, name: str) -> Kind | None:
         roles = [role for gemm in launch.statements if isinstance(gemm, Gemm) for role in _roles(gemm, name)]
         if roles:
             return Kind.CHAINED if {Kind.N, Kind.K} <= {*roles} else roles[0]
+        if not _multiplies(program) and any(name in _names(loop.stop) for loop in loops_of(launch)):
+            return Kind.COLUMNS
         if not _multiplies(program) and any(name in _names(tile.shape[0]) for tile in launch.tiles):
             return Kind.ROWS
     return None

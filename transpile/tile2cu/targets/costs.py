@@ -26,6 +26,9 @@ class Costs:
     Of kernels without MMAs: a block takes `row_ns` from its loads to its stores, and `row_element_ns` for each element
     that a thread has; an element takes `row_registers` registers. Elements that are twice as many as registers cost the
     share `spilled` of the time.
+
+    Where such a block has a loop with loads, these take `stream_ns` while all blocks load; elements take the share
+    `stream_elementwise` of the cycles of their operations, and each register of fragments `stream_registers` of one.
     """
 
     card: str
@@ -62,6 +65,9 @@ class Costs:
     row_element_ns: float
     row_registers: float
     spilled: float
+    stream_ns: float
+    stream_elementwise: float
+    stream_registers: float
 
     @cached_property
     def following(self) -> "Costs":
@@ -107,6 +113,10 @@ H200 = Costs(
     row_element_ns=13.74,
     row_registers=1.15,
     spilled=0.54,
+    # fitted to gemv and dequant_gemv in that file and in benchmarks/settings/h200_2026-11-27.csv
+    stream_ns=1142,
+    stream_elementwise=0.235,
+    stream_registers=0.176,
 )
 
 # By the name of the target. A target without a measured GPU has no model: kernels keep the values of their files.

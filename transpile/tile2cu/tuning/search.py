@@ -2,8 +2,8 @@
 
 The model's leaders, the file's own values, the best setting of each other file of the family and those that the file
 lists are timed first, then settings one step around the fastest. What is within 5 % of the fastest is timed again, more
-often. The model's choice stays unless another setting is faster by 1 % in the median of paired rounds: below that, two
-tunings would differ by chance.
+often. The model's choice stays unless another setting is faster by 1 % in the median of paired rounds; of those within
+1 % of the fastest the first measured one wins. Else two tunings would differ by chance.
 """
 
 import statistics
@@ -110,7 +110,8 @@ def tune(
     first = candidates.first(most - _NEIGHBOURS)
     measure(first, _FIRST_ROUNDS)
     if not out_of_time():
-        fastest = min(times, key=lambda each: _median(times, each))
+        least = min(_median(times, each) for each in times)
+        fastest = next(each for each in times if _median(times, each) * _MARGIN <= least)
         left = most - len(times) - len(rejected)
         near = [each for each in around(fastest) if each not in times and each not in rejected][: max(left, 0)]
         if near:
@@ -140,14 +141,15 @@ def tune(
 def _winner(
     champion: Candidate, finalists: Sequence[Candidate], times: Mapping[Candidate, Sequence[float]]
 ) -> Candidate:
-    """The champion, or the finalist that is fastest against it, by the margin in the median of paired rounds."""
-    ratios = {
-        each: statistics.median(a / b for a, b in zip(times[each], times[champion], strict=False))
-        for each in finalists
-        if each != champion
-    }
-    fastest = min(ratios, key=lambda each: (ratios[each], each), default=champion)
-    return fastest if ratios.get(fastest, 1.0) < _MARGIN else champion
+    """The champion, or the first finalist near the one that is faster by the margin in the median of paired rounds."""
+
+    def over(each: Candidate, other: Candidate) -> float:
+        return statistics.median(a / b for a, b in zip(times[each], times[other], strict=False))
+
+    fastest = min(finalists, key=lambda each: (over(each, champion), each))
+    if over(fastest, champion) >= _MARGIN:
+        return champion
+    return next(each for each in finalists if over(each, fastest) * _MARGIN <= 1)
 
 
 def _median(times: Mapping[Candidate, Sequence[float]], candidate: Candidate) -> float:
