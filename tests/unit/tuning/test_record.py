@@ -116,14 +116,21 @@ def test_a_file_that_is_none_of_ours(tmp_path: Path, text: str) -> None:
     assert caught.value.code == "T2C-C021"
 
 
-WRITER = """
+WRITERS = """
+import os
 import sys
 from pathlib import Path
 from tests.unit.tuning.test_record import FILE, entry
 from tile2cu.tuning import record
-for m in range(int(sys.argv[2]), int(sys.argv[2]) + 200):
-    record.add(Path(sys.argv[1]), FILE, entry(m))
-    print(m, flush=True)
+for n in range(16):
+    if (process := os.fork()) == 0:
+        for m in range(1000 * n, 1000 * n + 200):
+            record.add(Path(sys.argv[1]), FILE, entry(m))
+            os.write(1, b"%d\\n" % m)
+        os._exit(0)
+    os.write(1, b"process %d\\n" % process)
+for n in range(16):
+    os.wait()
 """
 
 
@@ -131,19 +138,24 @@ def test_processes_that_are_killed_lose_nothing_that_was_written(tmp_path: Path)
     """Sixteen write to one file, and are killed at random: it is whole at every moment, and has all that they said."""
     place, drawn = tmp_path / "k.tune.json", random.Random(0)
     environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
-    command = [sys.executable, "-c", WRITER, str(place)]
-    running = [
-        subprocess.Popen([*command, str(1000 * n)], env=environment, stdout=subprocess.PIPE, text=True)
-        for n in range(16)
-    ]
-    for process in running:
-        assert process.stdout is not None
-        process.stdout.readline()
-    for process in running:
-        time.sleep(drawn.uniform(0, 0.2))
-        assert record.read(place) is not None
-        process.send_signal(signal.SIGKILL)
-    said = {int(line) for process in running for line in process.communicate()[0].split()}
+    command = [sys.executable, "-c", WRITERS, str(place)]  # which forks: each that imported anew would take 0.5 s
+    processes: list[int] = []
+    said: set[int] = set()
+
+    def hear(line: str) -> None:
+        *is_process, number = line.split()
+        processes.append(int(number)) if is_process else said.add(int(number))
+
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        while len(processes) < 16 or len({m // 1000 for m in said}) < 16:
+            hear(running.stdout.readline())
+        for process in processes:
+            time.sleep(drawn.uniform(0, 0.2))
+            assert record.read(place) is not None
+            os.kill(process, signal.SIGKILL)
+        for line in running.stdout:
+            hear(line)
     found = record.read(place)
     assert found is not None
     assert said <= {dict(each.sizes)["M"] for each in found.entries}
