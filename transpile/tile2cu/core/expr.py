@@ -204,7 +204,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while pending:
         part = pending.pop()
         yield part
-        pending += children(part)[::-1]
+        if operands := children(part):
+            pending += operands[::-1]
 
 
 def walk_evaluated(expr: Expr) -> Iterator[Expr]:
@@ -269,14 +270,13 @@ def with_changed_operands(expr: Expr, changed: Callable[[Expr], Expr]) -> Expr:
     """The expression with what its operands are changed to; the same object if they stay, else folded."""
     operands = children(expr)
     parts = tuple(map(changed, operands))
-    if any(part is not operand for part, operand in zip(parts, operands, strict=True)):
-        return _with_operands(expr, parts)
-    return expr
+    return _with_operands(expr, parts) if any(map(operator.is_not, parts, operands)) else expr
 
 
 def substitute(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
     """The expression with every occurrence of a key replaced by its value."""
-    return rebuilt(expr, values.get)
+    kinds = set(map(type, values))  # most keys are variables: the hash of another expression visits all below it
+    return rebuilt(expr, lambda part: values.get(part) if type(part) in kinds else None)
 
 
 def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:

@@ -91,7 +91,15 @@ def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | Non
     """The pipeline that a loop asks for; None when it asks for none, or no load can be prefetched.
 
     A producer loads for a loop without stages as well, into one: its consumers wait as they would for their own copies.
+    Rules call it some seven times per loop, and both are immutable: the result is cached in the loop, with the launch.
     """
+    kept: dict[bool, tuple[Launch, Pipeline | None]] = vars(loop).setdefault("pipelines", {})
+    if producer not in kept or kept[producer][0] is not launch:
+        kept[producer] = launch, _pipeline_of(loop, launch, producer)
+    return kept[producer][1]
+
+
+def _pipeline_of(loop: Loop, launch: Launch, producer: bool) -> Pipeline | None:
     parts = _parts(loop, launch, by_tma=producer)
     return _legal(Pipeline(max(1, loop.num_stages), *parts, producer=producer), loop) if parts else None
 
