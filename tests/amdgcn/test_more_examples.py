@@ -12,6 +12,7 @@ from tests.host.more_calls import MORE, RNG, Case
 from tile2cu_runtime.hip import CODE_OBJECT
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("case", MORE, ids=str)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_example(chip: str, case: Case, request: pytest.FixtureRequest) -> None:

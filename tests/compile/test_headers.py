@@ -112,6 +112,7 @@ static_assert(same(EncodeTensorMap(), decltype(&cuTensorMapEncodeTiled)()) && si
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("kernels", sorted((ROOT / "tests/unit/headers/kernels").glob("*.cu")), ids=lambda p: p.stem)
 def test_nvcc_takes_the_kernels_that_test_the_headers(nvcc: str, kernels: Path, tmp_path: Path) -> None:
     """All layouts, types, reductions and copies, without a warning or a spill."""

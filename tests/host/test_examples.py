@@ -34,6 +34,7 @@ def test_vector_add(n: int, check: bool) -> None:
     check_calls(load("vector_add.py", check=check), calls.vector_add(n))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("columns", [32, 100, 1000, 1024, 4096])
 @pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
 def test_row_softmax(columns: int, check: bool) -> None:
@@ -71,6 +72,7 @@ def test_gemm_relu_in_bfloat16() -> None:
     check_calls(load("gemm_relu.py", check=True, dtype="bfloat16"), calls.gemm_relu(70, 50, 90, ml_dtypes.bfloat16))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
 def test_attention(causal: bool, check: bool) -> None:

@@ -84,6 +84,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.sweep("operand", "ta", "tb")
 @pytest.mark.parametrize(
     ("operand", "accumulator", "numpy", "ta", "tb"),
     [(*kinds, *order) for number, kinds in enumerate(WIDE) for order in ORDERS[number % 2 :]],

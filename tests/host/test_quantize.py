@@ -35,6 +35,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("function", "storage", "bits"),
     [

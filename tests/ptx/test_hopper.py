@@ -52,6 +52,7 @@ def test_an_emitted_text_matches_numpy(text: Text) -> None:
     assert not table(source) or not disagreements(source, trace)
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(
     ("dtype", "sums", "numpy", "rows"),
     [
