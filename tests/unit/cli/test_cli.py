@@ -1,5 +1,7 @@
 """The command line: what it writes, what it prints, and that bad input leaves nothing behind."""
 
+import atexit
+import gc
 import hashlib
 import json
 import re
@@ -400,6 +402,14 @@ def test_only_running_needs_the_packages_of_the_runtime(tmp_path: Path) -> None:
     failed = done("run", GEMM, "--size", "M=16", "--size", "N=16", "--size", "K=16")
     assert failed.returncode == 1 and "Traceback" not in failed.stderr
     assert re.match(r"error\[T2C-C019\]: the Python package \w+ is not installed\n  = help: pip install", failed.stderr)
+
+
+def test_a_process_ends_without_a_last_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered: list[object] = []
+    monkeypatch.setattr(atexit, "register", registered.append)
+    assert main([GEMM, "--list-outputs"]) == 0 and not registered
+    monkeypatch.setattr(sys, "argv", ["tile2cu", GEMM, "--list-outputs"])
+    assert main() == 0 and registered == [gc.freeze]
 
 
 def test_the_extra_lists_what_the_command_line_knows() -> None:
