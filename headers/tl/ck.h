@@ -404,19 +404,66 @@ template <class Tile> CK_TILE_DEVICE bool any_changed(const Tile& a, const Tile&
   return ballot(found) != 0;
 }
 
+// The registers of an accumulator as vectors of 4, as MFMA writes them: of single values that are merged behind a branch
+// clang 19 copies all to other registers.
+template <class Tile> struct RunsOf {
+  using Run = float __attribute__((ext_vector_type(4)));
+  static constexpr int count = Tile::get_thread_buffer_size() / 4;
+  Run runs[count];
+
+  CK_TILE_DEVICE explicit RunsOf(const Tile& tile) {
+    ck_tile::static_for<0, 4 * count, 1>{}([&](auto i) { runs[i / 4][i % 4] = tile.get_thread_buffer()[i]; });
+  }
+  // The empty assembly takes whole vectors, so that the compiler merges no single values in front of it.
+  CK_TILE_DEVICE void keep_whole() {
+    TL_UNROLL
+    for (int i = 0; i < count; ++i) asm("" : "+v"(runs[i]));
+  }
+  CK_TILE_DEVICE void store_to(Tile& tile) const {
+    ck_tile::static_for<0, 4 * count, 1>{}([&](auto i) { tile.get_thread_buffer()(i) = runs[i / 4][i % 4]; });
+  }
+};
+
 // Multiplies the rows of an accumulator by `factor` where `wanted` holds, which is the same for all lanes of the wave.
-// Runs of 4 registers are one vector: of single values that are merged behind the branch, clang 19 copies all to other
-// registers in each iteration. Whole waves.
+// Whole waves.
 template <class Tile, class Rows> CK_TILE_DEVICE void scale_rows_if(bool wanted, Tile& tile, const Rows& factor) {
   using namespace ck_tile;
-  using Values = float __attribute__((ext_vector_type(4)));
-  constexpr int runs = Tile::get_thread_buffer_size() / 4, in_row = runs / Rows::get_thread_buffer_size();
-  static_assert(in_row * Rows::get_thread_buffer_size() == runs, "the registers of a row are one after another");
-  Values values[runs];
-  static_for<0, 4 * runs, 1>{}([&](auto i) { values[i / 4][i % 4] = tile.get_thread_buffer()[i]; });
+  RunsOf<Tile> values(tile);
+  constexpr int in_row = values.count / Rows::get_thread_buffer_size();
+  static_assert(in_row * Rows::get_thread_buffer_size() == values.count,
+                "the registers of a row are one after another");
   if (wanted)
-    static_for<0, runs, 1>{}([&](auto run) { values[run] *= factor.get_thread_buffer()[number<run / in_row>{}]; });
-  static_for<0, 4 * runs, 1>{}([&](auto i) { tile.get_thread_buffer()(i) = values[i / 4][i % 4]; });
+    static_for<0, values.count, 1>{}(
+        [&](auto run) { values.runs[run] *= factor.get_thread_buffer()[number<run / in_row>{}]; });
+  values.store_to(tile);
+}
+
+// change(tile) of an accumulator, where `wanted` holds.
+template <class Tile, class Change> CK_TILE_DEVICE void change_if(bool wanted, Tile& tile, const Change& change) {
+  RunsOf<Tile> values(tile);
+  if (wanted) {
+    change(tile);
+    values = RunsOf<Tile>(tile);
+  }
+  values.keep_whole();
+  values.store_to(tile);
+}
+
+// ---- conversions ----------------------------------------------------------------------------------------------------
+// cast_tile of floats to halves, two at a time, rounded to nearest even: ck_tile's converts single values and packs
+// pairs of them by another instruction.
+template <class Half, class Tile> CK_TILE_DEVICE auto cast_tile(const Tile& tile) {
+  using namespace ck_tile;
+  static_assert(std::is_same_v<Half, half> && std::is_same_v<typename Tile::DataType, float>);
+  constexpr int count = Tile::get_thread_buffer_size();
+  auto result = make_static_distributed_tensor<half>(Tile::get_tile_distribution());
+  static_for<0, count / 2, 1>{}([&](auto i) {
+    const auto pair = tile.get_thread_buffer().template get_as<array<float, 2>>(i);
+    result.get_thread_buffer().template set_as<uint32_t>(i, pack2(pair[0], pair[1], half()));
+  });
+  if constexpr (count % 2 > 0)
+    result.get_thread_buffer()(number<count - 1>{}) = half(tile.get_thread_buffer()[number<count - 1>{}]);
+  return result;
 }
 
 // Each element of a tile in LDS becomes `value`. All `threads` threads.

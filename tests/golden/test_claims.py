@@ -88,7 +88,7 @@ def limit_of(size: str, stated: str) -> str:
 def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path: Path) -> None:
     for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
         pattern = (
-            r"per CU: (\d+)(?: to (\d+))? by registers \(tiles take (\d+)(?:, operands (\d+))?\), (\d+) by LDS: "
+            r"per CU: (\d+)(?: to (\d+))? by registers \(tiles take (\d+)(?:, operands up to (\d+))?\), (\d+) by LDS: "
             r"([\d to]+), (limited by \w+|as the compiler)"
         )
         claimed = re.search(pattern, re.sub(r"\n// ", " ", kernel.head))
@@ -99,7 +99,7 @@ def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path:
             continue
         assert claimed is not None
         tiles = re.search(r"---- registers: (\d+) per thread for tiles", kernel.head)
-        operands = re.search(r"; at times (\d+) for operands of a GEMM", kernel.head)
+        operands = re.search(r"; up to (\d+) for operands of a GEMM", kernel.head)
         assert tiles is not None and tiles[1] == claimed[3] and (operands[1] if operands else None) == claimed[4]
         taken = int(claimed[3]) + int(claimed[4] or "0")
         assert int(claimed[4] or "0") == max((operands_of(kernel, call) for call in gemms(kernel)), default=0)

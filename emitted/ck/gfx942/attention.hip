@@ -66,7 +66,7 @@ constexpr int shared_stages = 1;
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 by registers (tiles take 109, operands 64), 2 by LDS: 2, limited by both
+// workgroups per CU: 2 by registers (tiles take 109, operands up to 64), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -81,7 +81,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 109 per thread for tiles; at times 64 for operands of a GEMM and 16 for a tile's transpose ----------
+// ---- registers: 109 per thread for tiles; up to 64 for operands of a GEMM and 16 for a tile's transpose -------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of acc_s, acc_s_cast:
@@ -259,20 +259,24 @@ struct Kernel {
       // Keys past the end of the sequence are masked. Key 0 is not: each row's maximum is finite from
       // iteration 0 on.
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
-      if (k * block_N + block_N - 1 >= seq_len) {
+      tl::change_if(k * block_N + block_N - 1 >= seq_len, acc_s, [&](auto& acc_s) {
         // attention.py:96  for i, j in T.Parallel(block_M, block_N):
         sweep_tile(acc_s, [&](auto i_j) {
           const auto at = get_x_indices_from_distributed_indices(make_static_tile_distribution(acc_s_layout{}), i_j);
           const index_t j = at[number<1>{}];
           acc_s(i_j) = k * block_N + j < seq_len ? acc_s(i_j) : -tl::infinity<float>;
         });
-      }
+      });
 
       // attention.py:101-102  Online softmax: the accumulators are rescaled when a row's reference follows its
       // maximum.
       scores_max_prev = scores_max;
-      block_tile_reduce(scores_max, acc_s, sequence<1>{}, tl::Maximum{});
-      block_tile_reduce_xor_sync(scores_max, tl::Maximum{});
+      auto scores_max_part = scores_max;
+      set_tile(scores_max_part, tl::ReduceMax::identity<float>());
+      block_tile_reduce(scores_max_part, acc_s, sequence<1>{}, tl::Maximum{});
+      block_tile_reduce_xor_sync(scores_max_part, tl::Maximum{});
+      tile_elementwise_inout([](auto& scores_max, auto part) { scores_max = tl::Maximum{}(scores_max, part); },
+                             scores_max, scores_max_part);
 
       // attention.py:109-115
       tile_elementwise_inout(
@@ -292,7 +296,7 @@ struct Kernel {
           scores_scale, scores_sum);
 
       // attention.py:117-120
-      acc_s_cast = cast_tile<half_t>(acc_s);
+      acc_s_cast = tl::cast_tile<half_t>(acc_s);
       sweep_tile(acc_o, [&](auto i_j) {
         constexpr auto row = make_tuple(i_j[number<0>{}]);
         acc_o(i_j) *= scores_scale(row);
@@ -312,7 +316,7 @@ struct Kernel {
     // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; elements are rounded once, to float16
     // (RN)
     auto Output_tile = make_tile_window(Output, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0});
-    store_tile(Output_tile, cast_tile<half_t>(acc_o));
+    store_tile(Output_tile, tl::cast_tile<half_t>(acc_o));
   }
 };
 

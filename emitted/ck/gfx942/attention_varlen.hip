@@ -77,7 +77,7 @@ constexpr int shared_stages = 1;
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 by registers (tiles take 109, operands 64), 2 by LDS: 2, limited by both
+// workgroups per CU: 2 by registers (tiles take 109, operands up to 64), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -92,7 +92,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 109 per thread for tiles; at times 64 for operands of a GEMM and 16 for a tile's transpose ----------
+// ---- registers: 109 per thread for tiles; up to 64 for operands of a GEMM and 16 for a tile's transpose -------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of acc_s, acc_s_cast:
@@ -182,9 +182,9 @@ struct Kernel {
   // grid: (ceildiv(max_seqlen, block_M), heads, batch)
   CK_TILE_DEVICE void operator()(const Kargs& kargs) const {
     const auto batch = kargs.batch, heads = kargs.heads, tokens = kargs.tokens, tokens_k = kargs.tokens_k;
-    // LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that differ
-    // in other indices, 4 at a time, or as many as make 128 blocks, so that they share their tensors in L2
-    // [schedule.grid.lpt-order]
+    // LPT order: workgroups with the most iterations start first, so that short ones fill the tail; of those that
+    // differ in other indices, 4 at a time, or as many as make 128 workgroups, so that they share their tensors in
+    // L2  [schedule.grid.lpt-order]
     const auto block = tl::lpt_order<4>();
     const int bx = block.x, by = block.y, bz = block.z;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
@@ -218,7 +218,7 @@ struct Kernel {
 
     // attention_varlen.py:59
     const int length = cu_seqlens_elements(bz + 1) - cu_seqlens_elements(bz);
-    if (bx * block_M >= length) return;  // such a block would write nothing  [schedule.grid.empty-tiles]
+    if (bx * block_M >= length) return;  // such a workgroup would write nothing  [schedule.grid.empty-tiles]
 
     auto acc_s = make_static_distributed_tensor<float>(make_static_tile_distribution(acc_s_layout{}));
     auto acc_s_cast = make_static_distributed_tensor<half_t>(make_static_tile_distribution(acc_s_layout{}));
@@ -292,21 +292,27 @@ struct Kernel {
       tl::block_gemm<WarpGemm, dim>(acc_s, Q_local, load_tile(K_shared_operand[k % shared_stages]));
 
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
-      if (k * block_N + block_N - 1 > diagonal || k * block_N + block_N - 1 >= length_k) {
-        // attention_varlen.py:81  for i, j in T.Parallel(block_M, block_N):
-        sweep_tile(acc_s, [&](auto i_j) {
-          const auto at = get_x_indices_from_distributed_indices(make_static_tile_distribution(acc_s_layout{}), i_j);
-          const index_t i = at[number<0>{}], j = at[number<1>{}];
-          acc_s(i_j) =
-              k * block_N + j <= i + diagonal && k * block_N + j < length_k ? acc_s(i_j) : -tl::infinity<float>;
-        });
-      }
+      tl::change_if(
+          k * block_N + block_N - 1 > diagonal || k * block_N + block_N - 1 >= length_k, acc_s, [&](auto& acc_s) {
+            // attention_varlen.py:81  for i, j in T.Parallel(block_M, block_N):
+            sweep_tile(acc_s, [&](auto i_j) {
+              const auto at =
+                  get_x_indices_from_distributed_indices(make_static_tile_distribution(acc_s_layout{}), i_j);
+              const index_t i = at[number<0>{}], j = at[number<1>{}];
+              acc_s(i_j) =
+                  k * block_N + j <= i + diagonal && k * block_N + j < length_k ? acc_s(i_j) : -tl::infinity<float>;
+            });
+          });
 
       // attention_varlen.py:93-94  Online softmax: the accumulators are rescaled when a row's reference follows its
       // maximum.
       scores_max_prev = scores_max;
-      block_tile_reduce(scores_max, acc_s, sequence<1>{}, tl::Maximum{});
-      block_tile_reduce_xor_sync(scores_max, tl::Maximum{});
+      auto scores_max_part = scores_max;
+      set_tile(scores_max_part, tl::ReduceMax::identity<float>());
+      block_tile_reduce(scores_max_part, acc_s, sequence<1>{}, tl::Maximum{});
+      block_tile_reduce_xor_sync(scores_max_part, tl::Maximum{});
+      tile_elementwise_inout([](auto& scores_max, auto part) { scores_max = tl::Maximum{}(scores_max, part); },
+                             scores_max, scores_max_part);
 
       // attention_varlen.py:98-107  The reference is kept until the maximum exceeds it by more than slack, in log2
       // units: weights reach about 2**slack, which float16 holds, and scores_scale is 1.
@@ -333,7 +339,7 @@ struct Kernel {
           scores_scale, scores_sum);
 
       // attention_varlen.py:109-112
-      acc_s_cast = cast_tile<half_t>(acc_s);
+      acc_s_cast = tl::cast_tile<half_t>(acc_s);
       // where no row's scores_max changes the factor is 1 in the whole wave: no rescale  [schedule.rescale.voted]
       tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);
       // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS, 16

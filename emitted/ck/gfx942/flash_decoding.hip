@@ -97,7 +97,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 186 per thread for tiles; at times 96 for operands of a GEMM and 32 for a tile's transpose ----------
+// ---- registers: 186 per thread for tiles; up to 96 for operands of a GEMM and 32 for a tile's transpose -------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of acc_s, acc_s_cast:
@@ -284,19 +284,23 @@ struct Kernel {
 
       // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
-      if (start + block_N - 1 >= length) {
+      tl::change_if(start + block_N - 1 >= length, acc_s, [&](auto& acc_s) {
         // flash_decoding.py:81  for i, j in T.Parallel(block_H, block_N):
         sweep_tile(acc_s, [&](auto i_j) {
           const auto at = get_x_indices_from_distributed_indices(make_static_tile_distribution(acc_s_layout{}), i_j);
           const index_t j = at[number<1>{}];
           acc_s(i_j) = start + j < length ? acc_s(i_j) : -tl::infinity<float>;
         });
-      }
+      });
 
       // flash_decoding.py:86-94  Online softmax: the accumulators are rescaled to the rows' new maxima.
       scores_max_prev = scores_max;
-      block_tile_reduce(scores_max, acc_s, sequence<1>{}, tl::Maximum{});
-      block_tile_reduce_xor_sync(scores_max, tl::Maximum{});
+      auto scores_max_part = scores_max;
+      set_tile(scores_max_part, tl::ReduceMax::identity<float>());
+      block_tile_reduce(scores_max_part, acc_s, sequence<1>{}, tl::Maximum{});
+      block_tile_reduce_xor_sync(scores_max_part, tl::Maximum{});
+      tile_elementwise_inout([](auto& scores_max, auto part) { scores_max = tl::Maximum{}(scores_max, part); },
+                             scores_max, scores_max_part);
       tile_elementwise_inout(
           [](auto scores_max_prev, auto scores_max, auto& scores_scale) {
             scores_scale = tl::exp2((scores_max_prev - scores_max) * scale);
@@ -314,7 +318,7 @@ struct Kernel {
           scores_scale, scores_sum);
 
       // flash_decoding.py:96-99
-      acc_s_cast = cast_tile<half_t>(acc_s);
+      acc_s_cast = tl::cast_tile<half_t>(acc_s);
       sweep_tile(acc_o, [&](auto i_j) {
         constexpr auto row = make_tuple(i_j[number<0>{}]);
         acc_o(i_j) *= scores_scale(row);
@@ -457,7 +461,7 @@ struct Kernel {
 
     // flash_decoding.py:134  T.copy(out, Output[b, head, g, :])
     auto Output_tile = make_tile_window(Output, make_tuple(number<dim>{}), {0});
-    store_tile(Output_tile, cast_tile<half_t>(out));
+    store_tile(Output_tile, tl::cast_tile<half_t>(out));
   }
 };
 

@@ -20,7 +20,7 @@
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
 // grid along y or z); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
 // within the first 2 GiB of their tensors: A[M + 126, K + 126], B[N + 254, K + 126], scales_A[M + 126, ceildiv(K,
-// group) - 1], scales_B[ceildiv(N, group) + 126, ceildiv(K, group) - 1] and C[M + 126, N + 126]; else TL_INVALID_SIZE.
+// group) - 1], scales_B[ceildiv(N, group) - 1, ceildiv(K, group) - 1] and C[M + 126, N + 126]; else TL_INVALID_SIZE.
 // Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
 // out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (bfloat16, gemm_fp8_scaled.py:66 and 68).
@@ -67,7 +67,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 248 per thread for tiles; at times 64 for operands of a GEMM ----------------------------------------
+// ---- registers: 248 per thread for tiles; up to 64 for operands of a GEMM -------------------------------------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = tl::TransposedWarpGemm<WarpGemmAttributeMfmaImpl_f32_16x16x32_f8_base<fp8_t, fp8_t>>;
 // Layout of product, left, right:
@@ -139,8 +139,8 @@ struct Kernel {
   template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
     const auto M = kargs.M, N = kargs.N, K = kargs.K;
     const int groups = tl::ceildiv(K, group);
-    // Grouped rasterisation: blocks cover the grid in groups of up to 10 rows of tiles (2 where gridDim.x < 10),
-    // every other group backwards; blocks of a group share operands in L2
+    // Grouped rasterisation: workgroups cover the grid in groups of up to 10 rows of tiles (2 where gridDim.x < 10),
+    // every other group backwards; workgroups of a group share operands in L2
     const auto block = tl::grouped_order<10, tl::GroupOf::rows>();
     const int bx = block.x, by = block.y;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
@@ -281,7 +281,7 @@ extern "C" tl_status gemm_fp8_scaled_supports(int M, int N, int K, int device) {
   if (!tl::fits_in_2gib<fp8_t>({{M, block_M}, {K, group}}) ||
       !tl::fits_in_2gib<fp8_t>({{N, parts * group}, {K, group}}) ||
       !tl::fits_in_2gib<float>({{M, 128}, {tl::ceildiv(K, group)}}) ||
-      !tl::fits_in_2gib<float>({{tl::ceildiv(N, group), 128}, {tl::ceildiv(K, group)}}) ||
+      !tl::fits_in_2gib<float>({{tl::ceildiv(N, group)}, {tl::ceildiv(K, group)}}) ||
       !tl::fits_in_2gib<bf16_t>({{M, block_M}, {N, group}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);

@@ -49,7 +49,7 @@ static_assert(shared_stages >= 2, "one tile is used while others load or are sto
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 to 4 by registers (tiles take 80, operands 32), 2 by LDS: 2, limited by LDS
+// workgroups per CU: 2 to 4 by registers (tiles take 80, operands up to 32), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -64,7 +64,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 80 per thread for tiles; at times 32 for operands of a GEMM and 8 for a tile's transpose ------------
+// ---- registers: 80 per thread for tiles; up to 32 for operands of a GEMM and 8 for a tile's transpose ---------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of C_local:
@@ -219,7 +219,7 @@ struct Kernel {
     // a lane stores 2 x 16 bytes per row, 16 neighbouring columns at a time, where rows are aligned; elements are
     // rounded once, to float16 (RN)
     auto C_tile = make_tile_window(C, make_tuple(number<block_M>{}, number<block_N>{}), {by * block_M, bx * block_N});
-    store_tile(C_tile, cast_tile<half_t>(C_local));
+    store_tile(C_tile, tl::cast_tile<half_t>(C_local));
   }
 };
 

@@ -63,7 +63,7 @@ struct Shared {
   tl::LdsTile<half_t, tl::LdsRows<0, block_K>> a[shared_stages];
   // 32,768 bytes in 2 stages; no swizzle  [layout.shared.plain]
   tl::LdsTile<half_t, tl::LdsRows<0, block_N, block_K>> b[shared_stages];
-  // 32 bytes; the parts of 2 warps  [storage.shared.budget]
+  // 32 bytes; the parts of 2 waves  [storage.shared.budget]
   float total_workspace[4 * 2];
 };
 static_assert(sizeof(Shared) == 40992, "the sizes above are stale: regenerate this file");
@@ -204,7 +204,7 @@ struct Kernel {
     block_tile_reduce_xor_sync(total, ReduceOp::Add{});
     tl::reduce_across_warps(total, total_workspace, ReduceOp::Add{});
     auto C_tile = make_tile_window(C, make_tuple(number<block_N>{}), {bn * block_N});
-    if (get_warp_id() % 2 == 0 && get_lane_id() % 64 == 0) store_tile(C_tile, cast_tile<half_t>(total));
+    if (get_warp_id() % 2 == 0 && get_lane_id() % 64 == 0) store_tile(C_tile, tl::cast_tile<half_t>(total));
   }
 };
 

@@ -49,7 +49,7 @@ constexpr int shared_stages = 1;
 constexpr int threads = 128;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 4 to 8 by registers (tiles take 52, operands 48), 3 by LDS: 3, limited by LDS
+// workgroups per CU: 4 to 8 by registers (tiles take 52, operands up to 48), 3 by LDS: 3, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 18,432 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -64,7 +64,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 18432, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 52 per thread for tiles; at times 48 for operands of a GEMM -----------------------------------------
+// ---- registers: 52 per thread for tiles; up to 48 for operands of a GEMM --------------------------------------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<int8_t, int8_t, int, 16, 16, 32, /*TransposeC=*/true>;
 // Layout of Y_local:

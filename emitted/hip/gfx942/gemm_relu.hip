@@ -44,7 +44,7 @@ static_assert(shared_stages >= 2, "one tile is used while others load or are sto
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 to 4 by registers (tiles take 80, operands 32), 2 by LDS: 2, limited by LDS
+// workgroups per CU: 2 to 4 by registers (tiles take 80, operands up to 32), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -59,7 +59,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 80 per thread for tiles, 16 of which hold the next tile; at times 32 for operands of a GEMM ---------
+// ---- registers: 80 per thread for tiles, 16 of which hold the next tile; up to 32 for operands of a GEMM ------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 16 neighbouring columns of a row at a time; i = (wave / 2, repeat, lane % 16), j = (wave % 2, lane /

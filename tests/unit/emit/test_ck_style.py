@@ -140,6 +140,20 @@ def test_the_manifest_names_the_style_and_what_it_needs() -> None:
     assert manifest["look"]["style"] == "ck" and manifest["needs"] == ["composable_kernel"]
 
 
+def test_the_manifest_states_that_lds_is_static() -> None:
+    """A launch of the style tl asks for the bytes, one of ck for none."""
+    for style, is_static in (("ck", True), ("tl", None)):
+        (found,) = tile2cu.emit(EXAMPLES / "gemm_relu.py", style=style, target="hip:gfx942", threads=256).values()
+        assert json.loads(found.manifest)["launch"].get("shared_static") is is_static
+
+
+def test_what_a_loop_may_address_is_along_its_own_dimension(tmp_path: Path) -> None:
+    """The loop's variable runs along the second dimension, whose end a tile of 64 may overhang by 63."""
+    (tmp_path / "scaled.py").write_text(KERNEL.replace("{constant}", "block"), encoding="utf-8")
+    (found,) = tile2cu.emit(tmp_path / "scaled.py", style="ck", target="hip:gfx942").values()
+    assert "tl::fits_in_2gib<float>({{M}, {N, 64}})" in found.source and "A[M - 1, N + 62]" in found.source
+
+
 @pytest.mark.parametrize("constant", ["number", "pad", "Kargs", "half_t"])
 def test_constants_have_no_names_of_ck_tile(tmp_path: Path, constant: str) -> None:
     (tmp_path / "scaled.py").write_text(KERNEL.replace("{constant}", constant), encoding="utf-8")
@@ -174,7 +188,7 @@ def test_an_operand_beside_registers_is_stored_in_their_order() -> None:
     text = " ".join(line.strip().removeprefix("// ") for line in found.source.splitlines())
     assert text.count("bytes per lane and read") == text.count("16 bytes per lane and read") == 2
     assert text.count("free of bank conflicts") == 2
-    assert "at times 64 for operands of a GEMM and 16 for a tile's transpose" in found.source
+    assert "up to 64 for operands of a GEMM and 16 for a tile's transpose" in found.source
 
 
 def test_a_vector_at_the_end_of_one_dimension_is_whole() -> None:

@@ -24,6 +24,8 @@ from tile2cu.styles.base.expressions import Printer
 FORMAT = 1
 # The libraries whose headers a style includes besides tl's.
 NEEDS = {"tl": (), "cute": ("cutlass",), "ck": ("composable_kernel",)}
+# The styles whose kernels declare their shared memory: a launch asks for none.
+STATIC_SHARED = ("ck",)
 _TILES_A_WORD = 31  # tl::tiles_per_word of headers/tl/common/sm90/tile_scheduler.h
 
 
@@ -42,7 +44,7 @@ def manifest(
     `own_layouts` are, of each launch, the shared tiles that the style stores in its own way.
     """
     program, alone = launches[0].program, len(launches) == 1
-    described = [_launch(each, printer) for each in launches]
+    described = [_launch(each, printer, options.style) for each in launches]
     content: dict[str, Any] = {
         "format": FORMAT,
         "tile2cu": tool.version,
@@ -77,7 +79,7 @@ def manifest(
     return _compact(content)
 
 
-def _launch(resolved: Resolved, printer: Printer) -> dict[str, Any]:
+def _launch(resolved: Resolved, printer: Printer, style: str) -> dict[str, Any]:
     ledger = resolved.facts[resolved.launch, SHARED_BUDGET]
     extents = [printer.text(extent) for extent in resolved.launch.grid]
     stays = persistent_in(resolved) is not None
@@ -87,6 +89,7 @@ def _launch(resolved: Resolved, printer: Printer) -> dict[str, Any]:
         **({"cluster": list(resolved.launch.cluster)} if resolved.launch.cluster else {}),
         "threads": resolved.launch.threads + producer_threads(resolved),
         "shared_bytes": ledger.total,
+        **({"shared_static": True} if style in STATIC_SHARED else {}),
         "shared_limit": ledger.limit,
         **_aliased(resolved),
         "tile_registers": tile_registers(resolved),

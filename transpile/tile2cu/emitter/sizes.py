@@ -144,7 +144,7 @@ def _occupancy(resolved: Resolved, waves: int, operands: int) -> str:
     most_waves = max(waves, min(8, target.max_registers // (-(-max(tiles + operands, 1) // 8) * 8)))
     least, most = (each * target.simds // waves_per_block for each in (waves, most_waves))
     of_registers = f"{least} to {most}" if most > least else f"{least}"
-    taken = f"tiles take {tiles}{f', operands {operands}' * bool(operands)}"
+    taken = f"tiles take {tiles}{f', operands up to {operands}' * bool(operands)}"
     text = f"workgroups per CU: {of_registers} by registers ({taken})"
     if not shared:
         return text

@@ -55,12 +55,14 @@ _ASKED = {"row": Across.ROWS, "col": Across.COLUMNS, "column": Across.COLUMNS}
 class Grid:
     """The block's indices by axis, None where nothing reads one, and the order of tiles where it is not the grid's own.
 
-    In a `persistent` kernel they are those of the tile of work that a block is at.
+    In a `persistent` kernel they are those of the tile of work that a block is at. `blocks` is the target's word for
+    them: blocks or workgroups.
     """
 
     indices: tuple[Var | None, ...]
     order: TileOrder | None
     persistent: bool
+    blocks: str
 
 
 def grid(resolved: Resolved) -> Grid:
@@ -70,6 +72,7 @@ def grid(resolved: Resolved) -> Grid:
         indices=tuple(block if block in read else None for block in resolved.launch.blocks),
         order=_order(resolved),
         persistent=resolved.facts.get(resolved.launch, PERSISTENT) is not None,
+        blocks="workgroups" if resolved.target.is_amd else "blocks",
     )
 
 

@@ -63,13 +63,14 @@ class Workspaces:
     """What reductions and scans exchange values through; `joined` where those of reductions share memory.
 
     Only the consumers of a kernel with a producer, `beside` it, take part. `like` is the tile of a workspace's shape
-    that is reduced to, where there is one.
+    that is reduced to, where there is one. `parts`: who holds a part each, warps or waves.
     """
 
     spaces: tuple[Workspace, ...]
     like: tuple[Buffer | None, ...]
     joined: bool
     beside: bool
+    parts: str
     rule: str
 
 
@@ -219,6 +220,7 @@ def _workspaces(resolved: Resolved) -> Workspaces:
         ),
         joined=overlay_of(resolved).joins_workspaces,
         beside=producer_loop(resolved.launch, resolved.facts) is not None,
+        parts="waves" if resolved.target.is_amd else "warps",
         rule=resolved.facts.rule(resolved.launch, WORKSPACES),
     )
 

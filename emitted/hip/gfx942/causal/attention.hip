@@ -63,7 +63,7 @@ constexpr int shared_stages = 1;
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 by registers (tiles take 186, operands 64), 2 by LDS: 2, limited by both
+// workgroups per CU: 2 by registers (tiles take 186, operands up to 64), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -79,7 +79,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 186 per thread for tiles, 32 of which hold the next tile; at times 64 for operands of a GEMM --------
+// ---- registers: 186 per thread for tiles, 32 of which hold the next tile; up to 64 for operands of a GEMM -----------
 // layout of acc_s, acc_s_cast:
 // (T256 threads, V32 values each) -> (128, 64); wave w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns
 // of a row at a time; i = (wave, repeat, lane % 16), j = (repeat, lane / 16, value)  [layout.gemm.mfma-accumulator]
@@ -109,9 +109,9 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, tl::predicated(seq_len), heads, dim);
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
-  // LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that differ
-  // in other indices, 4 at a time, or as many as make 128 blocks, so that they share their tensors in L2
-  // [schedule.grid.lpt-order]
+  // LPT order: workgroups with the most iterations start first, so that short ones fill the tail; of those that
+  // differ in other indices, 4 at a time, or as many as make 128 workgroups, so that they share their tensors in
+  // L2  [schedule.grid.lpt-order]
   const auto block = tl::lpt_order<4>();
   const int bx = block.x, by = block.y, bz = block.z;
 

@@ -14,7 +14,7 @@ def block_indices(grid: Grid, printer: Printer) -> tuple[Declaration, ...]:
     """The block's indices, or those of the tile of work that a block of a persistent kernel is at."""
     order = ("tile_coord", "") if grid.persistent else None
     if grid.order is not None:
-        order = _call(grid.order, persistent=grid.persistent)
+        order = _call(grid.order, grid.blocks, persistent=grid.persistent)
     ordered = 2 if isinstance(grid.order, InPanels) else 3
     block = printer.names.fresh("block") if order else ""
     places = [
@@ -32,13 +32,13 @@ def block_indices(grid: Grid, printer: Printer) -> tuple[Declaration, ...]:
     return (Declaration(f"const auto {block} = {NAMESPACE}{call}({arguments});", comments), *declared)
 
 
-def _call(order: TileOrder, *, persistent: bool) -> tuple[str, str]:
+def _call(order: TileOrder, blocks: str, *, persistent: bool) -> tuple[str, str]:
     """(call, what it does) of the order in which blocks take their tiles."""
     if isinstance(order, LptOrder):
         return f"lpt_order<{order.least}>", (
-            "LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that "
-            f"differ in other indices, {order.least} at a time, or as many as make 128 blocks, so that they share "
-            f"their tensors in L2  [{order.rule}]"
+            f"LPT order: {blocks} with the most iterations start first, so that short ones fill the tail; of those "
+            f"that differ in other indices, {order.least} at a time, or as many as make 128 {blocks}, so that they "
+            f"share their tensors in L2  [{order.rule}]"
         )
     if isinstance(order, ByXcd):
         return f"contiguous_order</*XCDs=*/{order.xcds}>", (
@@ -53,14 +53,14 @@ def _call(order: TileOrder, *, persistent: bool) -> tuple[str, str]:
             f"(MI300X in SPX mode): those of one XCD take a contiguous range of the tiles, in groups of {order.size} "
             f"{kind}, which share operands there. Correct for any number of XCDs{reason}"
         )
-    who = "clusters" if order.cluster else "blocks"
+    who = "clusters" if order.cluster else blocks
     groups = f"groups of up to {order.size} {kind} of tiles"
     narrow = max(_NARROW, (order.cluster or (1, 1, 1))[order.across is Across.ROWS])
     if order.size > narrow:
         axis = "x" if order.across is Across.ROWS else "y"
         groups += f" ({narrow} where {'tiles' if persistent else 'gridDim'}.{axis} < {order.size})"
     about = (
-        f"Grouped rasterisation: {who} cover the grid in {groups}, every other group backwards; blocks of a group "
+        f"Grouped rasterisation: {who} cover the grid in {groups}, every other group backwards; {blocks} of a group "
         f"share operands in L2{reason}"
     )
     if order.cluster:

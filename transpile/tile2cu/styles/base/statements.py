@@ -60,12 +60,12 @@ class Statements(ABC):
         yield
         self.at_continue = outside
 
-    def early_exit(self, early: EarlyExit | None, printer: Printer) -> tuple[StatementView, ...]:
-        """What all threads do first: those of a block that would write nothing leave."""
+    def early_exit(self, early: EarlyExit | None, blocks: str, printer: Printer) -> tuple[StatementView, ...]:
+        """What all threads do first: those of a block that would write nothing leave. `blocks`: the target's word."""
         if early is None:
             return ()
         first = self.views(early.before)
-        about = f"such a block would write nothing  [{early.rule}]"
+        about = f"such a {blocks.removesuffix('s')} would write nothing  [{early.rule}]"
         text = f"if ({printer.text(early.condition)}) return;  // {about}"
         printer.holds = negated(early.condition)  # the others have left
         return (*first, text_line(text))

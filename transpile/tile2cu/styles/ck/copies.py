@@ -16,7 +16,7 @@ from tile2cu.styles.ck.fragments import Distribution, Fragments, guarded
 from tile2cu.styles.ck.shared import SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Box, Tensors
-from tile2cu.styles.ck.types import VECTOR, converts, in_ck, in_windows
+from tile2cu.styles.ck.types import VECTOR, cast_of_tile, converts, in_ck, in_windows
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Copies:
     def converted(self, text: str, src: Buffer, dst: Buffer) -> str:
         """A tile's value with the element type of another, or of windows on it."""
         given, wanted = self.element(src), self.element(dst)
-        return text if given == wanted else f"cast_tile<{wanted}>({text})"
+        return text if given == wanted else cast_of_tile(src.dtype, wanted, text)
 
     def element(self, buffer: Buffer) -> str:
         """The element type of a tile in registers, or of windows on memory."""

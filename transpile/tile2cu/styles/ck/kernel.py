@@ -2,10 +2,11 @@
 
 from dataclasses import fields, replace
 
+from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Named, static_value
 from tile2cu.core.layout import Replicated
 from tile2cu.core.mfma_layout import MfmaTile
-from tile2cu.core.program import Scope
+from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import copy_ops, ops, structure
 from tile2cu.plan.claims import ElementsTogether, Evicts, Executes, Streams
 from tile2cu.plan.kernel import Kernel
@@ -14,6 +15,7 @@ from tile2cu.plan.traversal import operations
 from tile2cu.styles.base.claims import comment
 from tile2cu.styles.base.comments import about_vote, listed, rule_line
 from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.elements import accesses_of
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.scalars import prelude_values, scalar
@@ -88,7 +90,7 @@ class CkKernel(Statements):
         if count:
             more = [f"{self.gemms.most_operands} for operands of a GEMM"] * bool(self.gemms.most_operands)
             more += [f"{self.copies.most_transposed} for a tile's transpose"] * bool(self.copies.most_transposed)
-            title = f"registers: {count} per thread for tiles" + (f"; at times {listed(more)}" if more else "")
+            title = f"registers: {count} per thread for tiles" + (f"; up to {listed(more)}" if more else "")
         return Section(rule_line(title), (*self.gemms.declared(), *self.fragments.types()))
 
     def setup(self) -> tuple[Declaration, ...]:
@@ -111,6 +113,10 @@ class CkKernel(Statements):
         match op:
             case structure.PipelinedLoop() if op.stores and op.direct is None:
                 return self.pipelines.view(op, self.views)
+            case structure.If() if (tile := self._changed(op)) is not None:
+                name = self.printer.names(tile.name)
+                opening = f"{words.CHANGE_IF}({self.printer.condition(op.condition)}, {name}, [&](auto& {name}) {{"
+                return StatementView("ck_change_if", {"head": opening}, body=self.views(op.then))
             case structure.If() | structure.For() | structure.While():
                 return self.control(op)
             case _:
@@ -122,6 +128,17 @@ class CkKernel(Statements):
         if isinstance(op, structure.Elementwise) and op.scales is not None:
             return text_line(in_ck(text), 0, about_vote(self.printer.names(op.scales.after.name), op.scales.rule))
         return text_line(in_ck(text), 0, tuple(comment(each, self.printer.names) for each in claims))
+
+    def _changed(self, op: structure.If) -> Buffer | None:
+        """The accumulator that a loop under a condition changes, where it does nothing else."""
+        inside = [each.op for part in op.then for each in part.statements]
+        if op.orelse or len(inside) != 1 or not isinstance(inside[0], structure.Elementwise):
+            return None
+        written = {each.buffer for each in accesses_of(inside[0].body) if each.writes}
+        tile = written.pop() if len(written) == 1 else None
+        if tile is None or tile.scope is not Scope.FRAGMENT or tile.dtype != FLOAT32 or written:
+            return None
+        return tile if isinstance(self.fragments.layout(tile), MfmaTile) else None
 
     def _text(self, op: ops.Op) -> str:
         match op:

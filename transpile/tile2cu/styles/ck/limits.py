@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.accesses import buffers_used
+from tile2cu.analysis.accesses import element_accesses, variables, with_values
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import Expr, int_const, static_value
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import AtomicTile, Buffer, Copy, Parallel, Region, Scope
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Let, Parallel, Region, Scope
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import listed
@@ -73,14 +73,23 @@ def _reach(tensor: Buffer, resolved: Resolved) -> tuple[_Reach, ...]:
                 for dim, tile in _of_region(region, other, resolved):
                     tiles[dim][int(static_value(tile) or 0)] = tile
     for loop in statements(body, Parallel):
-        if tensor in {buffer.memory for buffer in buffers_used(loop)}:
-            for each, size in zip(tiles, _rounded(resolved.facts[loop, LAYOUT], loop.extents), strict=False):
-                each[size] = int_const(size)
+        for dim, size in _of_loop(loop, _rounded(resolved.facts[loop, LAYOUT], loop.extents), tensor):
+            tiles[dim][size] = int_const(size)
     checked = tensor_view(tensor, resolved).checked
     return tuple(
         _Reach(extent, sizes[max(sizes)] if sizes and _may_overhang(extent, max(sizes), of) else None)
         for extent, sizes, of in zip(tensor.shape, tiles, checked, strict=True)
     )
+
+
+def _of_loop(loop: Parallel, sizes: tuple[int, ...], tensor: Buffer) -> Iterator[tuple[int, int]]:
+    """(dimension of the tensor, places of the layout along the variable that runs along it)."""
+    lets = tuple(statements(loop.body, Let))
+    for access in element_accesses(loop.body):
+        if access.buffer.memory is tensor:
+            for dim, index in enumerate(access.indices):
+                used = variables(with_values(index, lets))
+                yield from ((dim, size) for var, size in zip(loop.vars, sizes, strict=True) if var in used)
 
 
 def _may_overhang(extent: Expr, tile: int, checked: bool) -> bool:

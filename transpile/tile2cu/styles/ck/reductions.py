@@ -109,7 +109,7 @@ def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes:
     if overhangs:
         yield from _idle_places(op, printer, neutral)
     into = dst
-    if op.accumulates and op.kind not in _IDEMPOTENT and (across_lanes or op.parts > 1) and not op.thread_local:
+    if op.accumulates and (across_lanes or op.parts > 1) and not op.thread_local:
         into = printer.names.fresh(f"{dst}_part")
         yield f"auto {into} = {dst};"
     if into != dst or not op.accumulates:
@@ -120,4 +120,5 @@ def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes:
         yield f"{words.REDUCE_DIMENSION}<{op.dim}>({into}, {src}, {function});"
     yield from _across_threads(op, printer, into, function, across_lanes=across_lanes)
     if into != dst:
-        yield f"tile_elementwise_inout([](auto& {dst}, auto part) {{ {dst} += part; }}, {dst}, {into});"
+        both = f"{dst} = {function}({dst}, part);"
+        yield f"tile_elementwise_inout([](auto& {dst}, auto part) {{ {both} }}, {dst}, {into});"

@@ -114,7 +114,7 @@ class SharedTiles:
         if joined:
             yield Declaration("union {", ("each reduction ends with a barrier, so they share memory",))
         for space in found.spaces:
-            about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{found.rule}]"
+            about = f"{space.bytes:,} bytes; the parts of {space.warps} {found.parts}  [{found.rule}]"
             count = " * ".join(map(str, (*space.extents, space.warps)))
             yield Declaration(f"{in_ck(space.dtype.cpp)} {self.printer.names(space.name)}[{count}];", (about,))
         if joined:

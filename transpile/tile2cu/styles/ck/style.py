@@ -79,7 +79,7 @@ class Ck:
             raise support.unsupported("inline user code", resolved.launch.span)
         plan = kernel(resolved)
         ck = CkKernel(plan, printer, Constants.of(resolved), resolved.program.source.name)
-        start = ck.early_exit(plan.early, ck.printer)
+        start = ck.early_exit(plan.early, plan.grid.blocks, ck.printer)
         body = ck.views(plan.body)  # it decides on the views, distributions and windows
         tiles = ck.tiles()
         return KernelParts(

@@ -12,6 +12,7 @@ from tile2cu.core.dtype import (
     DType,
 )
 from tile2cu.styles.base.names import renamed
+from tile2cu.styles.ck import vocabulary as words
 
 # fp8_t and bf8_t are the target's own formats of 8 bits: FNUZ on gfx942, OCP on gfx950 (support.check).
 _TYPES = {
@@ -39,6 +40,12 @@ def in_ck(text: str) -> str:
 def in_windows(dtype: DType) -> str | None:
     """The element type of windows on such tensors and tiles; None where ck_tile's buffers have none of the size."""
     return None if dtype.name in _NOT_IN_WINDOWS else _IN_WINDOWS.get(dtype.name, in_ck(dtype.cpp))
+
+
+def cast_of_tile(src: DType, element: str, text: str) -> str:
+    """A tile's value with another element type; of pairs of halves by tl's own function."""
+    function = words.CAST_PAIRS if (src, element) == (FLOAT32, _TYPES[FLOAT16.cpp]) else "cast_tile"
+    return f"{function}<{element}>({text})"
 
 
 def is_bits(dtype: DType) -> bool:

@@ -132,7 +132,7 @@ class SharedTiles:
             extents = map(self.printer.index, like.shape) if like is not None else map(str, space.extents)
             among = ", threads" if found.beside else ""
             kind = f"{words.REDUCE_WORKSPACE}<{in_cute(space.dtype.cpp)}, {', '.join(extents)}, {space.warps}{among}>"
-            about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{found.rule}]"
+            about = f"{space.bytes:,} bytes; the parts of {space.warps} {found.parts}  [{found.rule}]"
             yield Declaration(f"{kind} {self.printer.names(space.name)};", (about,))
         if joined:
             yield Declaration("};")

@@ -76,7 +76,7 @@ class Cute:
             raise support.unsupported("inline user code", resolved.launch.span)
         plan = kernel(resolved)
         cute = CuteKernel(plan, printer, Constants.of(resolved), resolved.program.source.name, maps)
-        start = cute.early_exit(plan.early, cute.printer)
+        start = cute.early_exit(plan.early, plan.grid.blocks, cute.printer)
         leading = cute.leading()
         body = cute.body()  # it decides on the tiled copies and views
         return KernelParts(

@@ -105,7 +105,7 @@ class Layouts:
         elif shares := self.registers.share:
             title += f", of {shares} that setmaxnreg gives a consumer"
         elif operands := self.registers.read_operands:
-            title += f"; at times {operands} for operands of a GEMM"
+            title += f"; up to {operands} for operands of a GEMM"
         section = Section(rule_line(title), tuple(map(self._declared, ordered)))
         return with_sum(section, self.registers, self.printer.names)
 

@@ -119,7 +119,7 @@ class Shared:
             return Declaration(f"{kind} {name};", (about,))
         extents = ", ".join(map(index, like.shape) if like is not None else map(str, space.extents))
         if space.warps:
-            about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{found.rule}]"
+            about = f"{space.bytes:,} bytes; the parts of {space.warps} {found.parts}  [{found.rule}]"
             among = ", threads" if found.beside else ""
             kind = f"{tl.REDUCE_WORKSPACE}<{space.dtype.cpp}, {extents}, {space.warps}{among}>"
             return Declaration(f"{kind} {name};", (about,))

@@ -108,7 +108,7 @@ class Tl:
             layouts.of_tile,
         )
         indices = block_indices(plan.grid, printer) if plan.grid.persistent else ()
-        start = body.early_exit(plan.early, body.printer)
+        start = body.early_exit(plan.early, plan.grid.blocks, body.printer)
         roles = Roles(plan.producer, body, indices) if plan.producer is not None else None
         leading = roles.views() if roles is not None else ()
         done = (*body.views(plan.body), *(replace(body.view(op), line=0, gap=True) for op in plan.each_end))
