@@ -26,6 +26,21 @@
 // Grad to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
 // arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
+// error that states what does not fit.
+//   block_N  4,096  1 to 16,384: 32,768 may be over 255 registers per thread
+//   threads  128    multiples of 32 up to 1,024
+//
+// If a result is wrong:
+// `tile2cu run cross_entropy.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
+// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
+// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; elements of Labels that are out of
+// range.
+//
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is cross_entropy_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that

@@ -30,6 +30,26 @@
 // to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
+// error that states what does not fit.
+//   block_M  4    1 to 8: 16 may be over 255 registers per thread
+//   threads  128  64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480, 512, 544, 576, 608, 640, 672,
+//                 704, 736, 768, 800, 832, 864, 896, 928, 960, 992 or 1,024: 32 is over 255 registers per thread
+//
+// If a result is wrong, look at the tiles where they are complete; a place as layernorm.py:N is in the comments of
+// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
+// that compute, prints elements with their coordinates.
+//   x     before layernorm.py:32-43, which stores it
+//   mean  before layernorm.py:32-43, which stores it
+//   rstd  before layernorm.py:32-43, which stores it
+// `tile2cu run layernorm.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
+// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
+// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input.
+//
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is layernorm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and layernorm.py:N a line of that file. A

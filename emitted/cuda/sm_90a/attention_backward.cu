@@ -35,6 +35,36 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
+// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
+// design, or an error that states what does not fit. Other threads have another partition among warps.
+//   block_N     64  64 alone: 1 warpgroups, 1 along M; 128 is over 255 registers per thread
+//   num_stages  2   1 to 10: 11 is over 232,448 bytes of shared memory
+//
+// If a result is wrong, look at the tiles where they are complete; a place as attention_backward.py:N is in the
+// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
+// all threads that compute, prints elements with their coordinates.
+//   prepare: delta                  before attention_backward.py:172-179, which stores it
+//   prepare: o                      before attention_backward.py:172-179, which stores it
+//   gradients: Q_shared, dO_shared  in iteration k, after its consumer_wait
+//   gradients: pT                   after attention_backward.py:214-215 and the wait for that MMA
+//   gradients: dsT                  after attention_backward.py:214-215 and the wait for that MMA
+//   gradients: dv                   after attention_backward.py:224-225 and the wait for that MMA; before
+//                                   attention_backward.py:235-236, which stores it
+//   gradients: dk                   after attention_backward.py:227-229 and the wait for that MMA; before
+//                                   attention_backward.py:235-236, which stores it
+//   gradients: dq                   after attention_backward.py:232-233 and the wait for that MMA; before
+//                                   attention_backward.py:232-233, which stores it
+//   round_dQ: dq                    before attention_backward.py:241-242, which stores it
+// `tile2cu run attention_backward.cu --size batch=...` executes this file on a CPU and reports races, wrong
+// barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On
+// a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
+// share; a tolerance that is less than the roundings stated above.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernels are attention_backward_prepare_kernel,
 // attention_backward_gradients_kernel and attention_backward_round_dQ_kernel. -Xptxas -v prints registers and

@@ -26,6 +26,30 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
+// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
+// Other threads have another partition among warps.
+//   splits      2    1 to 32: 64 may be over 232,448 bytes of shared memory
+//   block_M     16   16, 48 or 80: 1 x 4 warps; 112 is over 232,448 bytes of shared memory
+//   block_N     64   64 or 128: 128-byte swizzle of B_shared; 192 is over 232,448 bytes of shared memory
+//   block_K     128  64, 128, 192, 256 or 320: 128-byte swizzle of A_shared; 384 is over 232,448 bytes of shared memory
+//   num_stages  4    1 to 10: 11 is over 232,448 bytes of shared memory
+//   threads     128  32, 64, 128 or 256: equal parts of 16 x 64 for each warp
+//
+// If a result is wrong, look at the tiles where they are complete; a place as gemm_few_rows.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
+// that compute, prints elements with their coordinates.
+//   A_shared, B_shared  in iteration ko, after the barrier at its start
+//   C_local             after gemm_few_rows.py:45; before gemm_few_rows.py:55-57, which stores it
+// `tile2cu run gemm_few_rows.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
+// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
+// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
+// roundings stated above.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_few_rows_kernel. -Xptxas -v prints
 // registers and spills.

@@ -32,6 +32,32 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
+// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
+// design, or an error that states what does not fit. Other threads have another partition among warps.
+//   block_M     256  128 or 256: 16 rows for each of 8 warps; 384 is over 232,448 bytes of shared memory
+//   block_N     192  64, 128 or 192: 128-byte swizzle of B_shared; 256 is over 232,448 bytes of shared memory
+//   block_K     64   64 alone: 128-byte swizzle of A_shared; 128 is over 232,448 bytes of shared memory
+//   strip       8    1 to 128: 256 may be over 255 registers per thread
+//   num_stages  3    1, 2 or 3: 4 is over 232,448 bytes of shared memory
+//   threads     256  256, 384, 512 or 768: whole warpgroups; equal parts of 256 x 192 for each warpgroup
+//
+// If a result is wrong, look at the tiles where they are complete; a place as gemm_hybrid.py:N is in the comments of
+// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
+// that compute, prints elements with their coordinates.
+//   multiply: A_shared, B_shared  in iteration ko, after its consumer_wait
+//   multiply: C_local             after gemm_hybrid.py:101; before gemm_hybrid.py:103 and gemm_hybrid.py:109, which
+//                                 stores it
+//   add: total                    before gemm_hybrid.py:131-133, which stores it
+// `tile2cu run gemm_hybrid.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
+// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
+// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
+// share; a tolerance that is less than the roundings stated above.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernels are gemm_hybrid_multiply_kernel and
 // gemm_hybrid_add_kernel. -Xptxas -v prints registers and spills.

@@ -21,6 +21,16 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// If a result is wrong, look at the tiles where they are complete; a place as rmsnorm.py:N is in the comments of the
+// kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints a
+// shared tile, or what the thread holds of a fragment.
+//   x  before rmsnorm.py:54-58, which stores it
+// `tile2cu run rmsnorm.cu --device ptx --size M=...` executes the compiled kernel on a simulator; --reference
+// FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
+// synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input.
+//
 // Build: nvcc -std=c++17 -arch=sm_80 -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the folders that contain tl/ and
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is rmsnorm_kernel.
 // -Xptxas -v prints registers and spills.

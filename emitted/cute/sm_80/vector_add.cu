@@ -19,6 +19,20 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
+// error that states what does not fit.
+//   block_N  1,024  1 to 8,192 at least
+//   threads  256    multiples of 32 up to 1,024
+//
+// If a result is wrong:
+// `tile2cu run vector_add.cu --device ptx --size N=...` executes the compiled kernel on a simulator; --reference
+// FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
+// synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input.
+//
 // Build: nvcc -std=c++17 -arch=sm_80 -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the folders that contain tl/ and
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is
 // vector_add_kernel. -Xptxas -v prints registers and spills.

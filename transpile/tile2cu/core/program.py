@@ -333,7 +333,8 @@ class LoopKind(Enum):
 class Loop(Stmt):
     """`for var in T.serial / T.unroll / T.Pipelined(start, stop)`, uniform over the threads.
 
-    `num_stages` is 0 where no pipelining is asked for; `stages_asked` is the file's value where only fewer fit.
+    `num_stages` is 0 where no pipelining is asked for; `stages_asked` is the file's value where only fewer fit, and
+    `stages_of` the kernel's argument that gives it.
     """
 
     kind: LoopKind
@@ -342,6 +343,7 @@ class Loop(Stmt):
     stop: Expr
     step: Expr
     num_stages: int = 0
+    stages_of: str = ""
     stages_asked: int = 0
     body: tuple[Stmt, ...] = ()
 
@@ -519,6 +521,7 @@ class Launch:
     prelude: tuple[Let, ...] = ()  # values computed before `with T.Kernel`, needed inside
     cluster: tuple[int, ...] = ()  # extents of the clusters that the blocks make, along x, y and z; none: ()
     least_blocks: int = 0  # per SM, as the user asks for; none: 0
+    threads_of: str = ""  # the kernel's argument that is the number of threads
 
     @property
     def sizes(self) -> tuple[int, ...]:

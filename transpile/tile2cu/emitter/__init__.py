@@ -14,6 +14,7 @@ from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Let, Program, Reduce, Scan, Stmt, Sync, walk_stmts
 from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.contract import contract, provenance
+from tile2cu.emitter.debugging import debugging
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
 from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
@@ -21,6 +22,7 @@ from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.schedule import declared, section, with_schedule
 from tile2cu.emitter.sections import aligned_when, pasted
+from tile2cu.emitter.settings import in_words
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import asked_blocks, block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
@@ -240,6 +242,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
         contract=heads.source,
+        changes=in_words(launches),
         summary=heads.header,
         suffix=first.target.suffix,
         sizes=NO_SECTION,
@@ -263,6 +266,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         launches=named,
         schedule=schedule,
         legend=_legend(first, named, view.headers),
+        debugging=debugging(launches, named, style.printing, style.checked_by),
     )
 
 

@@ -9,7 +9,9 @@ from tile2cu.styles.base.view import NO_SECTION, Declaration, KernelParts, Secti
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # no member's name, and no file's ending
 
 
-_OF_READERS = ("comments", "notes", "provenance", "contract", "title", "legend", "launching", "summary")
+_OF_READERS = (
+    *("comments", "notes", "provenance", "contract", "changes", "debugging", "title", "legend", "launching", "summary"),
+)
 
 
 def words(part: object) -> frozenset[str]:
@@ -80,6 +82,7 @@ class KernelView:
     namespace: str
     provenance: tuple[str, ...]
     contract: tuple[str, ...]  # of the source
+    changes: tuple[str, ...]  # how tile sizes are changed
     summary: tuple[str, ...]  # what the header has of it
     suffix: str  # of the source
     group: str
@@ -96,6 +99,7 @@ class KernelView:
     uses: str = ""  # a using-directive of the kernel's namespace, or empty
     schedule: Section = NO_SECTION  # the members of the struct of what launcher and kernels both compute
     legend: tuple[str, ...] = ()  # what the notations in the comments mean
+    debugging: tuple[str, ...] = ()  # where to look if a result is wrong
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,7 @@ def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, S
             stop=stop,
             step=step,
             num_stages=stages,
+            stages_of=frame.stages_of,
             body=body,
             **at.fields,
         )

@@ -235,6 +235,7 @@ class Recorder:
             blocks=blocks,
             threads=math.prod(frame.threads),
             cluster=frame.cluster,
+            threads_of=frame.threads_of,
             least_blocks=opened.least_blocks,
             tiles=tuple(opened.tiles),
             body=without_leaves(tuple(body)),

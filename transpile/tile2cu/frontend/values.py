@@ -308,6 +308,7 @@ class KernelFrame:
     grid: tuple[Expr, ...]
     threads: tuple[int, ...]  # along x, y, z
     cluster: tuple[int, ...] = ()  # of blocks along x, y, z
+    threads_of: str = ""  # the argument that is the number of threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,6 +318,7 @@ class LoopFrame:
     kind: str
     bounds: tuple[Expr, ...]
     num_stages: int = 0
+    stages_of: str = ""  # the argument that is `num_stages`
     panel: Expr = int_const(1)  # places along the last dimension that T.Persistent takes together
     laid_out: bool = False  # T.Parallel with a `loop_layout`
 

@@ -7,7 +7,7 @@ from tile2cu.core.program import Break, Continue, LoopKind
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import open_loop
-from tile2cu.frontend.lower.operand import as_count, as_integer, as_shape
+from tile2cu.frontend.lower.operand import argument_name, as_count, as_integer, as_shape
 from tile2cu.frontend.operators import static
 from tile2cu.frontend.values import LoopFrame
 
@@ -61,7 +61,8 @@ def pipelined(
     """
     cx.recorder.require_kernel("T.Pipelined")
     stages = as_count(num_stages, "`num_stages` of T.Pipelined")
-    return LoopFrame(LoopKind.PIPELINED.value, _bounds("T.Pipelined", start, stop, None), stages)
+    bounds = _bounds("T.Pipelined", start, stop, None)
+    return LoopFrame(LoopKind.PIPELINED.value, bounds, stages, argument_name(cx, num_stages))
 
 
 def _bounds(name: str, start: object, stop: object, step: object) -> tuple[Expr, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tile2cu.core.dtype import BY_NAME, DType
-from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const, static_value, substitute, walk
+from tile2cu.core.expr import Call, Expr, Load, Named, Role, Var, int_const, static_value, substitute, walk
 from tile2cu.core.program import Buffer, Let, Range, Region
 from tile2cu.core.span import Span
 from tile2cu.frontend import builtins
@@ -11,7 +11,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault, did_you_mean
 from tile2cu.frontend.linear import difference, number_of
 from tile2cu.frontend.operators import static, static_int, truth, unknown
-from tile2cu.frontend.values import Interval, Opaque, Placed, View, as_expr, describe
+from tile2cu.frontend.values import Interval, NamedInt, Opaque, Placed, View, as_expr, describe
 
 
 def place(cx: Context) -> Span:
@@ -106,6 +106,14 @@ def as_count(value: object, what: str, least: int = 0) -> int:
     if number < least:
         raise Fault("T2C-F023", f"{what} must be at least {least}, not {number}")
     return number
+
+
+def argument_name(cx: Context, value: object) -> str:
+    """The name of the kernel's argument that a static number is; empty for any other value."""
+    named = value.expr if isinstance(value, NamedInt) else None
+    found = cx.constants.by_name.get(named.name) if isinstance(named, Named) else None
+    is_argument = found is not None and not found.formula and found.name in cx.bindings.possible
+    return found.name if found is not None and is_argument else ""
 
 
 def _is_number(value: object) -> bool:

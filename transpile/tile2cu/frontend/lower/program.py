@@ -11,7 +11,16 @@ from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import extern, ranks
-from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_integer, as_number, as_shape, place
+from tile2cu.frontend.lower.operand import (
+    argument_name,
+    as_count,
+    as_dtype,
+    as_flag,
+    as_integer,
+    as_number,
+    as_shape,
+    place,
+)
 from tile2cu.frontend.values import Allocation, KernelFrame, OutputTensor, PipelineFrame, TensorType, describe
 
 DEFAULT_THREADS = 128
@@ -28,7 +37,8 @@ def kernel(
     if len(blocks) > 3:
         raise Fault("T2C-F025", f"T.Kernel takes one to three grid extents, not {len(blocks)}")
     grid = tuple(as_integer(extent, "a grid extent of T.Kernel") for extent in blocks or (1,))
-    return KernelFrame(grid, _thread_shape(cx, threads), ranks.dims(cx, cluster_dims, grid))
+    cluster = ranks.dims(cx, cluster_dims, grid)
+    return KernelFrame(grid, _thread_shape(cx, threads), cluster, argument_name(cx, threads))
 
 
 def block(cx: Context, name: object = "root", threads: object = None) -> object:

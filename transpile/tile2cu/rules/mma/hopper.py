@@ -49,7 +49,6 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory.tensors import POINTER_BYTES
 from tile2cu.rules.mma.warps import gathers_on_mma, mma_of, runs_on_wgmma
 from tile2cu.rules.mma.wgmma_support import (
-    MOST_COLUMNS,
     WARPGROUP,
     instruction_of,
     registers_unsupported,
@@ -57,6 +56,7 @@ from tile2cu.rules.mma.wgmma_support import (
     wgmma_unsupported,
 )
 from tile2cu.rules.schedule.pipeline import ping_pong_of, pipeline_of, prefetchable_vectors
+from tile2cu.targets.partition import MOST_COLUMNS
 
 GEMM = """
 A_shared = T.alloc_shared((64, 64), "float16")

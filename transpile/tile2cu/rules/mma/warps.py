@@ -10,6 +10,7 @@ from tile2cu.core.layout import Warps
 from tile2cu.core.program import Gemm, Launch, Policy, Reduce, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.targets import Mfma, Mma
+from tile2cu.targets.partition import best_partition, columns_of, policy_of
 
 _GEMM = """
 A_shared = T.alloc_shared((128, 32), "float16")
@@ -72,9 +73,8 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if _policy(op, context) is Policy.SQUARE and _on_mma(op, context):
-        m, n, _ = op.mnk
-        yield op, WARPS, min(_partitions(op, context), key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
+    if policy_of(op, context.statements) is Policy.SQUARE and _on_mma(op, context):
+        yield op, WARPS, _partition(op, context)
 
 
 @rule(
@@ -95,8 +95,8 @@ def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if _policy(op, context) is Policy.FULL_ROW and _on_mma(op, context):
-        yield op, WARPS, max(_partitions(op, context), key=lambda w: w.m)
+    if policy_of(op, context.statements) is Policy.FULL_ROW and _on_mma(op, context):
+        yield op, WARPS, _partition(op, context)
 
 
 @rule(
@@ -115,7 +115,7 @@ def full_col(op: Gemm, context: Context) -> Iterator[Decision]:
     Errors: T2C-L010 when no partition fits.
     """
     if op.policy is Policy.FULL_COL and _on_mma(op, context):
-        yield op, WARPS, max(_partitions(op, context), key=lambda w: w.n)
+        yield op, WARPS, _partition(op, context)
 
 
 FMA_ROW = 16  # threads along a row of a GEMM without tensor cores: a thread's parts of A and B are about as large
@@ -190,31 +190,17 @@ def _on_mma(op: Gemm, context: Context) -> bool:
     return not runs_on_wgmma(op, context) and not on_fma(op, context)
 
 
-def _policy(op: Gemm, context: Context) -> Policy:
-    """The user's policy; without one, that which suits the kernel's GEMMs."""
-    if op.policy is not Policy.DEFAULT:
-        return op.policy
-    mmas = (each for each in context.statements if isinstance(each, Gemm))
-    chained = any(each.a.buffer.scope is Scope.FRAGMENT for each in mmas)
-    return Policy.FULL_ROW if chained else Policy.SQUARE
-
-
 def runs_on_wgmma(op: Gemm, context: Context) -> bool:
     """Whether a GEMM runs on wgmma, so that warpgroups partition it: see rules/mma/hopper.py."""
     return bool(context.facts.get(op, ON_WGMMA))
 
 
-def _partitions(op: Gemm, context: Context) -> list[Warps]:
-    """All ways in which the block's warps tile the GEMM exactly."""
+def _partition(op: Gemm, context: Context) -> Warps:
+    """How the block's warps tile the GEMM exactly."""
     m, n, _ = op.mnk
-    count = context.threads // context.target.warp_size
-    columns = 16 if context.target.mfma else 8
-    fits = [
-        Warps(rows, count // rows)
-        for rows in range(1, count + 1)
-        if count % rows == 0 and m % (16 * rows) == 0 and n % (columns * (count // rows)) == 0
-    ]
-    if not fits:
+    count, columns = context.threads // context.target.warp_size, columns_of(context.target)
+    found = best_partition(policy_of(op, context.statements), m=m, n=n, count=count, columns=columns)
+    if found is None:
         raise Tile2CuError(
             "T2C-L010",
             f"{count} warps cannot share a GEMM of {m} x {n}",
@@ -222,4 +208,4 @@ def _partitions(op: Gemm, context: Context) -> list[Warps]:
             notes=(Note(f"each warp owns a multiple of 16 rows and of {columns} columns, and all parts are equal"),),
             help=f"change the tile of `{op.c.buffer.name}` or `threads={context.threads}`",
         )
-    return fits
+    return found

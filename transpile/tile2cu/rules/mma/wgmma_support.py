@@ -3,13 +3,13 @@
 from tile2cu.analysis.accesses import has_view_of_other_rows
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Warps, widest_swizzle_of
-from tile2cu.core.program import Buffer, Gemm, Launch, Policy, Region, Scope
+from tile2cu.core.program import Buffer, Gemm, Launch, Region, Scope
 from tile2cu.rules.engine import Context
 from tile2cu.rules.launch.threads import addressed_in_rows
 from tile2cu.targets import Wgmma
+from tile2cu.targets.partition import MOST_COLUMNS, split_among
 
 WARPGROUP = 128
-MOST_COLUMNS = 256  # of one wgmma
 _REGISTERS = 64 * 1024  # of an SM
 _OTHER_REGISTERS = 26  # per thread, besides the accumulator of one wgmma: ptxas 13.0, error C7602
 
@@ -114,9 +114,7 @@ def registers_unsupported(op: Gemm, launch: Launch) -> str:
     split = split_of(op, groups)
     if split is None:
         return ""
-    sums = 64 * min(op.mnk[1] // split.n, MOST_COLUMNS)
-    needed = op.c.buffer.dtype.bytes_of(sums) // (4 * WARPGROUP) + _OTHER_REGISTERS
-    start = _REGISTERS // (WARPGROUP * (groups + 1)) // 8 * 8
+    needed, start = registers_of_wgmma(op, op.mnk[1] // split.n), registers_at_start(launch.threads)
     return (
         ""
         if needed <= start
@@ -125,6 +123,16 @@ def registers_unsupported(op: Gemm, launch: Launch) -> str:
             f"producer's start with {start}"
         )
     )
+
+
+def registers_of_wgmma(op: Gemm, columns: int) -> int:
+    """The registers per thread that one instruction of a GEMM takes, of which a warpgroup has so many columns."""
+    return op.c.buffer.dtype.bytes_of(64 * min(columns, MOST_COLUMNS)) // (4 * WARPGROUP) + _OTHER_REGISTERS
+
+
+def registers_at_start(threads: int) -> int:
+    """The registers with which each thread of a block with a producer warpgroup starts."""
+    return _REGISTERS // (WARPGROUP * (threads // WARPGROUP + 1)) // 8 * 8
 
 
 def instruction_of(op: Gemm, context: Context) -> Wgmma | None:
@@ -136,23 +144,7 @@ def instruction_of(op: Gemm, context: Context) -> Wgmma | None:
 def split_of(op: Gemm, groups: int) -> Warps | None:
     """How warpgroups partition a GEMM, in warps along M and along N; None where no partition fits."""
     m, n, _ = op.mnk
-    ways = [
-        Warps(4 * along_m, groups // along_m)
-        for along_m in range(1, groups + 1)
-        if groups % along_m == 0 and m % (64 * along_m) == 0 and _columns_fit(op, n, groups // along_m)
-    ]
-    prefers = (lambda way: way.n) if op.policy is Policy.FULL_COL else (lambda way: way.m)
-    return max(ways, key=prefers, default=None)
-
-
-def _columns_fit(op: Gemm, n: int, along_n: int) -> bool:
-    """Whether each of the warpgroups along N gets columns that instructions cover, starting where B can be sliced."""
-    own = n // along_n
-    if n % (8 * along_n) or (own > MOST_COLUMNS and own % MOST_COLUMNS):
-        return False
-    bytes_ = op.b.buffer.dtype.bytes
-    cut = max(widest_swizzle_of(op.b.buffer.static_shape[-1] * bytes_) // bytes_, 1)
-    return along_n == 1 or op.transpose_b or own % cut == 0
+    return split_among(op, groups, m=m, n=n, row=op.b.buffer.static_shape[-1])
 
 
 def _wgmma_reads(tile: Buffer) -> bool:

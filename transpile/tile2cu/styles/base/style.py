@@ -29,6 +29,14 @@ class Style(Protocol):
     def offset_bits(self) -> int:
         """The bits of an element's offset in a tensor."""
 
+    @property
+    def printing(self) -> str:
+        """How a reader prints a tile from within a kernel, in a sentence."""
+
+    @property
+    def checked_by(self) -> str:
+        """The option with which `tile2cu run` executes the kernel: empty for the CPU engine and its checks."""
+
     def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
         """What the style's kernels ask of run-time sizes, besides what every launcher checks."""
 

@@ -28,6 +28,8 @@ class Ck:
     uses = "// tested with ck_tile of Composable Kernel e8709c24 (in flash-attn 2.8.3)\nusing namespace ck_tile;"
     functor = True
     offset_bits = 32
+    printing = "printf of NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment."
+    checked_by = "--device sim"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""

@@ -29,6 +29,8 @@ class Cute:
     uses = "// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG\nusing namespace cute;"
     functor = False
     offset_bits = 64
+    printing = "print_tensor(NAME) there, by one thread, prints a shared tile, or what the thread holds of a fragment."
+    checked_by = "--device ptx"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""

@@ -48,6 +48,8 @@ class Tl:
     uses = ""
     functor = False
     offset_bits = 64
+    printing = 'tl::print("NAME", NAME) there, by all threads that compute, prints elements with their coordinates.'
+    checked_by = ""
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """None: all names of headers/tl are qualified."""

@@ -1,0 +1,164 @@
+"""Where a kernel's values can be looked at, what checks the source, and what this kernel may be called wrongly with."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TypeGuard
+
+from tile2cu.analysis.indexing import element_indices
+from tile2cu.analysis.masked_operands import masked_operands
+from tile2cu.analysis.uses import statements
+from tile2cu.core.decisions import PIPELINE, SCHEDULE
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Loop, Scope, Stmt
+from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong
+from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.view import LaunchView
+from tile2cu.plan.resolved import Resolved
+from tile2cu.styles.base.comments import WIDTH, file_of, listed, table, wrapped
+from tile2cu.styles.base.names import ascii_name
+
+_PLACE = re.compile(r"([\w.]+\.py):(\d+)(?:-(\d+))?")
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The Python lines that the comments of a kernel name, as they are written: (file, first, last)."""
+
+    found: tuple[tuple[str, int, int], ...]
+
+    @classmethod
+    def of(cls, view: LaunchView) -> "_Places":
+        texts = "\n".join(_texts(view))
+        return cls(tuple(dict.fromkeys((f, int(a), int(b or a)) for f, a, b in _PLACE.findall(texts))))
+
+    def named(self, stmt: Stmt) -> str:
+        """The shortest of them that has a statement's line; empty where none has."""
+        file, line = file_of(stmt), stmt.span.line
+        own = ((first, last) for name, first, last in self.found if name == file)
+        having = [(last - first, first, last) for first, last in own if first <= line <= last]
+        if not having:
+            return ""
+        _, first, last = min(having)
+        return f"{file}:{first}" + (f"-{last}" if last > first else "")
+
+
+def _texts(part: object) -> Iterator[str]:
+    """The strings of a view, comments included."""
+    match part:
+        case str():
+            yield part
+        case tuple():
+            for each in part:
+                yield from _texts(each)
+        case Mapping():
+            for each in part.values():
+                yield from _texts(each)
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            for member in fields(part):
+                yield from _texts(getattr(part, member.name))
+
+
+def debugging(
+    launches: tuple[Resolved, ...], views: tuple[LaunchView, ...], printing: str, checked: str
+) -> tuple[str, ...]:
+    """What to look at if a result is wrong, in lines.
+
+    `printing` is how the style prints a tile, `checked` the device of `tile2cu run` that executes it with checks.
+    """
+    rows = [row for resolved, view in zip(launches, views, strict=True) for row in _rows(resolved, _Places.of(view))]
+    first = launches[0]
+    where = (
+        "If a result is wrong, look at the tiles where they are complete; a place as "
+        f"{first.program.source.name}:N is in the comments of the kernel, and 'registers' has which thread holds which "
+        f"element. {printing}"
+    )
+    return (
+        *(wrapped(where) if rows else ["If a result is wrong:"]),
+        *table(tuple(rows), WIDTH - len("// ")),
+        *wrapped(_checks(first, checked)),
+        *wrapped(f"Likely causes: {'; '.join(_causes(launches))}."),
+    )
+
+
+def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
+    """Tiles of a kernel, and where they are complete."""
+    own = f"{resolved.namespace}: " if resolved.namespace else ""
+    for loop in statements(resolved.launch.body, Loop):
+        pipeline = resolved.facts.get(loop, PIPELINE)
+        if pipeline is not None and pipeline.buffers:
+            names = ", ".join(ascii_name(each.name) for each in dict.fromkeys(pipeline.buffers))
+            alternating = isinstance(resolved.facts.get(loop, SCHEDULE), PingPong)
+            wait = "its gemm_wait, by the warpgroup that owns it" if alternating else "its consumer_wait"
+            wait = wait if pipeline.producer else "the barrier at its start"
+            yield f"  {own}{names}", f"in iteration {ascii_name(loop.var.name)}, after {wait}"
+    sums: dict[Buffer, list[tuple[str, bool]]] = {}
+    started = _in_flight(resolved)
+    for op in statements(resolved.launch.body, Gemm):
+        if place := places.named(op):
+            sums.setdefault(op.c.buffer.memory, []).append((place, id(op) in started))
+    stored: dict[Buffer, list[str]] = {}
+    for stmt in resolved.launch.statements:
+        if _stores_fragment(stmt) and (place := places.named(stmt)):
+            stored.setdefault(stmt.src.buffer.memory, []).append(place)
+    for tile in dict.fromkeys((*sums, *stored)):
+        parts = [f"after {listed([*dict.fromkeys(place for place, _ in sums[tile])])}"] if tile in sums else []
+        if parts and any(late for _, late in sums[tile]):
+            parts[0] += " and the wait for that MMA"
+        parts += [f"before {listed([*dict.fromkeys(stored[tile])])}, which stores it"] if tile in stored else []
+        yield f"  {own}{ascii_name(tile.name)}", "; ".join(parts)
+
+
+def _stores_fragment(stmt: Stmt) -> TypeGuard[Copy | AtomicTile]:
+    """Whether a statement stores a register tile to global memory."""
+    if not isinstance(stmt, Copy | AtomicTile):
+        return False
+    return stmt.src.buffer.scope is Scope.FRAGMENT and stmt.dst.buffer.scope is Scope.GLOBAL
+
+
+def _in_flight(resolved: Resolved) -> set[int]:
+    """The MMAs, by their ids, that their statement starts and another one awaits."""
+    ops = [*statements(resolved.launch.body, Gemm)]
+    found = {id(op) for op in ops if resolved.is_in_flight(op)}
+    for loop in statements(resolved.launch.body, Loop):
+        if isinstance(resolved.facts.get(loop, SCHEDULE), MmaOverlap | MmaInFlight | PingPong):
+            found |= {id(op) for op in statements(loop.body, Gemm)}
+    return found
+
+
+def _checks(first: Resolved, checked: str) -> str:
+    """What executes the source with checks."""
+    program, target = first.program, first.target
+    file, sizes = f"{program.name}{target.suffix}", " ".join(f"--size {each.name}=..." for each in program.sizes[:1])
+    run = f"`{' '.join(filter(None, ('tile2cu run', file, checked, sizes)))}`"
+    if not checked:
+        text = f"{run} executes this file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised "
+        text += "accesses by line"
+    else:
+        text = f"{run} executes the compiled kernel on a simulator"
+    text += "; --reference FILE.py:FUNCTION compares the results."
+    if target.is_amd:
+        return text
+    return f"{text} On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck."
+
+
+def _causes(launches: tuple[Resolved, ...]) -> Iterator[str]:
+    """What calls of this kernel can do wrong without an error."""
+    program, bodies = launches[0].program, [each.launch.body for each in launches]
+    yield "a status other than TL_OK that the caller ignores"
+    tensors = [param for param in program.params if isinstance(param, Buffer)]
+    if not all(each.strides for each in tensors):
+        yield "a tensor that is not contiguous, or is freed before the stream has reached the call"
+    if any("write" in access_of(each, launches) for each in tensors):
+        yield "an output that overlaps an input"
+    if program.workspaces:
+        yield "a workspace that two calls in flight share"
+    sources = dict.fromkeys(
+        ascii_name(each.source.memory.name) for body in bodies for each in element_indices(body) if not each.within
+    )
+    if sources:
+        yield f"elements of {listed([*sources])} that are out of range"
+    masked = dict.fromkeys(ascii_name(tensor.name) for body in bodies for tensor, _ in masked_operands(body))
+    if masked:
+        yield f"NaN in masked rows of {listed([*masked])}"
+    if any(True for body in bodies for _ in statements(body, Gemm)):
+        yield "a tolerance that is less than the roundings stated above"
