@@ -48,11 +48,11 @@ def attention(
             acc_s = T.alloc_fragment((block_M, block_N), accum_dtype)
             acc_s_cast = T.alloc_fragment((block_M, block_N), dtype)
             acc_o = T.alloc_fragment((block_M, dim), accum_dtype)
-            scores_max = T.alloc_fragment((block_M,), accum_dtype)
+            scores_max = T.alloc_fragment((block_M,), accum_dtype)  # row reference, at most slack below its maximum
             scores_max_prev = T.alloc_fragment((block_M,), accum_dtype)
             scores_scale = T.alloc_fragment((block_M,), accum_dtype)
             scores_sum = T.alloc_fragment((block_M,), accum_dtype)
-            logsum = T.alloc_fragment((block_M,), accum_dtype)
+            logsum = T.alloc_fragment((block_M,), accum_dtype)  # row sum of exponentials
 
             T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
             # logsum is the sum of a row's exponentials.

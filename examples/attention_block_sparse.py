@@ -47,7 +47,7 @@ def attention_block_sparse(
             acc_s = T.alloc_fragment((block_M, block_N), accum_dtype)
             acc_s_cast = T.alloc_fragment((block_M, block_N), dtype)
             acc_o = T.alloc_fragment((block_M, dim), accum_dtype)
-            scores_max = T.alloc_fragment((block_M,), accum_dtype)
+            scores_max = T.alloc_fragment((block_M,), accum_dtype)  # row reference, at most slack below its maximum
             scores_max_prev = T.alloc_fragment((block_M,), accum_dtype)
             scores_scale = T.alloc_fragment((block_M,), accum_dtype)
             scores_sum = T.alloc_fragment((block_M,), accum_dtype)

@@ -49,11 +49,11 @@ def attention_varlen(
             acc_s = T.alloc_fragment((block_M, block_N), accum_dtype)
             acc_s_cast = T.alloc_fragment((block_M, block_N), dtype)
             acc_o = T.alloc_fragment((block_M, dim), accum_dtype)
-            scores_max = T.alloc_fragment((block_M,), accum_dtype)
+            scores_max = T.alloc_fragment((block_M,), accum_dtype)  # row reference, at most slack below its maximum
             scores_max_prev = T.alloc_fragment((block_M,), accum_dtype)
             scores_scale = T.alloc_fragment((block_M,), accum_dtype)
             scores_sum = T.alloc_fragment((block_M,), accum_dtype)
-            logsum = T.alloc_fragment((block_M,), accum_dtype)
+            logsum = T.alloc_fragment((block_M,), accum_dtype)  # row sum of exponentials
 
             start = cu_seqlens[bz] + bx * block_M
             length = cu_seqlens[bz + 1] - cu_seqlens[bz]

@@ -51,11 +51,11 @@ def flash_decoding(
             acc_s = T.alloc_fragment((block_H, block_N), accum_dtype)
             acc_s_cast = T.alloc_fragment((block_H, block_N), dtype)
             acc_o = T.alloc_fragment((block_H, dim), accum_dtype)
-            scores_max = T.alloc_fragment((block_H,), accum_dtype)
+            scores_max = T.alloc_fragment((block_H,), accum_dtype)  # row maximum
             scores_max_prev = T.alloc_fragment((block_H,), accum_dtype)
             scores_scale = T.alloc_fragment((block_H,), accum_dtype)
             scores_sum = T.alloc_fragment((block_H,), accum_dtype)
-            logsum = T.alloc_fragment((block_H,), accum_dtype)
+            logsum = T.alloc_fragment((block_H,), accum_dtype)  # row sum of exponentials
 
             head = by % kv_heads
             g = by // kv_heads * block_H

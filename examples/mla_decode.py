@@ -17,7 +17,7 @@ def mla_decode(
     dim=512,  # elements of a latent vector
     pe_dim=64,  # elements of a positional key
     page_size=0,  # tokens per page
-    num_split=1,  # parts of a sequence's cache; from 2 on a second kernel combines them
+    num_split=1,  # parts of a sequence's cache; a second kernel combines two or more
     block_H=64,  # heads per block
     block_N=64,  # tokens per iteration
     num_stages=2,
@@ -46,11 +46,11 @@ def mla_decode(
             S_shared = T.alloc_shared((block_H, block_N), dtype)
             acc_s = T.alloc_fragment((block_H, block_N), accum_dtype)
             acc_o = T.alloc_fragment((block_H, dim), accum_dtype)
-            scores_max = T.alloc_fragment((block_H,), accum_dtype)
+            scores_max = T.alloc_fragment((block_H,), accum_dtype)  # row reference, at most slack below its maximum
             scores_max_prev = T.alloc_fragment((block_H,), accum_dtype)
             scores_scale = T.alloc_fragment((block_H,), accum_dtype)
             scores_sum = T.alloc_fragment((block_H,), accum_dtype)
-            logsum = T.alloc_fragment((block_H,), accum_dtype)
+            logsum = T.alloc_fragment((block_H,), accum_dtype)  # row sum of exponentials
 
             h = by * block_H
             # A part is a whole number of iterations: only the last iteration of a sequence has masked tokens.

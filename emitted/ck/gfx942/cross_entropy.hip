@@ -29,6 +29,20 @@
 // Grad to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
 // arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
+// error that states what does not fit.
+//   block_N  4,096  1 to 32,768: 65,536 may be over 512 registers per thread
+//   threads  128    multiples of 64 up to 1,024
+//
+// If a result is wrong:
+// `tile2cu run cross_entropy.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
+// FILE.py:FUNCTION compares the results.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; elements of Labels that are out of
+// range.
+//
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folders that contain tl/ and ck_tile/ of Composable
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is cross_entropy_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.

@@ -27,6 +27,22 @@
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, X and W to 16 bytes; Y to 4 bytes (else
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
+// error that states what does not fit.
+//   threads  64  multiples of 64 up to 1,024
+//
+// If a result is wrong, look at the tiles where they are complete; a place as w2a8.py:N is in the comments of the
+// kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints
+// what a lane holds of a fragment.
+//   x, W_shared  in iteration ko, after the barrier at its start
+//   total        before w2a8.py:86-87, which stores it
+// `tile2cu run w2a8_gemv.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
+// FILE.py:FUNCTION compares the results.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input.
+//
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folders that contain tl/ and ck_tile/ of Composable
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is w2a8_gemv_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.

@@ -178,6 +178,7 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 // (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
 // ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 // pT_cast, dsT_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
+// pT: Keys are rows here: pT is the transposed matrix of probabilities, dsT the gradient of the scores.
 using pT_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // layout of dv, dk:
 // here the same as pT_layout: the sizes are equal

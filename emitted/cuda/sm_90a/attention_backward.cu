@@ -186,6 +186,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 // pT_cast, dsT_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
+// pT: Keys are rows here: pT is the transposed matrix of probabilities, dsT the gradient of the scores.
 using pT_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // layout of dv, dk:
 // here the same as pT_layout: the sizes are equal

@@ -307,27 +307,25 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // row_max_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
     //   tensor cores  acc_s 0                                        acc_s 1  acc_o 0                               ...
     //   CUDA cores             row_max_acc_s 0  exp_rescale_acc_o 0           row_max_acc_s 1  exp_rescale_acc_o 1  ...
-    if (num_iterations > 0) {
-      start_acc_s(0);
-      tl::gemm_wait<0>(acc_s);
-      K_shared_pipeline.consumer_release(k_base);
-      exp_rescale_acc_o(row_max_acc_s(0));
-      for (int k = 1; k < num_iterations; ++k) {
-        start_acc_s(k);
-        start_acc_o(k - 1);
-        tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
-        const bool changed = row_max_acc_s(k);
-        // The stage is free since acc_s is complete. It is released here, with `changed` as an operand, so that the
-        // compiler cannot move tl::gemm_wait<0> below in front of row_max_acc_s
-        K_shared_pipeline.consumer_release_after(changed, k_base + k);
-        tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
-        V_shared_pipeline.consumer_release(k_base + k - 1);
-        exp_rescale_acc_o(changed);
-      }
-      start_acc_o(num_iterations - 1);
-      tl::gemm_wait<0>(acc_o);
-      V_shared_pipeline.consumer_release(k_base + num_iterations - 1);
+    start_acc_s(0);
+    tl::gemm_wait<0>(acc_s);
+    K_shared_pipeline.consumer_release(k_base);
+    exp_rescale_acc_o(row_max_acc_s(0));
+    for (int k = 1; k < num_iterations; ++k) {
+      start_acc_s(k);
+      start_acc_o(k - 1);
+      tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
+      const bool changed = row_max_acc_s(k);
+      // The stage is free since acc_s is complete. It is released here, with `changed` as an operand, so that the
+      // compiler cannot move tl::gemm_wait<0> below in front of row_max_acc_s
+      K_shared_pipeline.consumer_release_after(changed, k_base + k);
+      tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
+      V_shared_pipeline.consumer_release(k_base + k - 1);
+      exp_rescale_acc_o(changed);
     }
+    start_acc_o(num_iterations - 1);
+    tl::gemm_wait<0>(acc_o);
+    V_shared_pipeline.consumer_release(k_base + num_iterations - 1);
 
     // attention_backward.py:114-120  One division per row, not one per element.
     tl::parallel(scores_max_layout{}, [&](auto i) {

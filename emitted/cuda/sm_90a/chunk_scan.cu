@@ -246,7 +246,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   tl::mbarrier_wait(prologue_full, 0);  // until C_shared and State_shared have arrived
   // chunk_scan.py:87-89  The contribution of the state before the chunk.
-  // wgmma.m64n64k16.f32.f16.f16 x 8 per warpgroup, SS: A and B K-major; complete on return
+  // wgmma.m64n64k16.f32.f16.f16 x 8 per warpgroup, SS: A and B K-major; complete on return: its operands may be
+  // overwritten
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);
   tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
 
@@ -293,7 +294,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
 
     // chunk_scan.py:120  T.gemm(weights_cast, x_shared, y)
-    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B N-major; complete on return
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B N-major; complete on return: its operands
+    // may be overwritten
     tl::gemm(weights_cast, x_shared[k % num_stages], y);
     pipeline.consumer_release_after_loads(k);
   }

@@ -210,7 +210,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // ldmatrix transposes on the way  [vector.loop.transposed]
     tl::copy(tl::transposed(x_shared[k % num_stages]), x_decayed);
     tl::parallel(x_decayed_layout{}, [&](auto i, auto j) { x_decayed(i, j) *= decayed_k(j); });
-    // wgmma.m64n128k16.f32.f16.f16 x 1 per warpgroup, RS: A in registers, B N-major; complete on return
+    // wgmma.m64n128k16.f32.f16.f16 x 1 per warpgroup, RS: A in registers, B N-major; complete on return: its
+    // operands may be overwritten
     tl::gemm(x_decayed, B_shared[k % num_stages], state);
     pipeline.consumer_release_after_loads(k);
   }

@@ -156,7 +156,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   for (int ko = 0; ko < num_iterations; ++ko) {
     pipeline.consumer_wait(ko);
     // gemm.py:51  T.gemm(A_shared, B_shared, C_local, transpose_A=transpose_A, transpose_B=transpose_B)
-    // wgmma.m64n128k16.f32.bf16.bf16 x 4 per warpgroup, SS: A and B K-major; complete on return
+    // wgmma.m64n128k16.f32.bf16.bf16 x 4 per warpgroup, SS: A and B K-major; complete on return: its operands may be
+    // overwritten
     tl::gemm(A_shared[ko % num_stages], tl::transposed(B_shared[ko % num_stages]), C_local);
     pipeline.consumer_release(ko);
   }

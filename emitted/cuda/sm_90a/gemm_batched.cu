@@ -176,7 +176,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko) {
       pipeline.consumer_wait(stage);
       // gemm_batched.py:50  T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
-      // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return
+      // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
+      // be overwritten
       tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
       pipeline.consumer_release(stage);
       stage.advance();

@@ -178,7 +178,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
   for (int ko = 0; ko < tiles; ++ko) {
     pipeline.consumer_wait(ko);
     // gemm_clusters.py:48  T.gemm(A_shared, B_shared, C_local)
-    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return
+    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
+    // be overwritten
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
     pipeline.consumer_release(ko);
   }

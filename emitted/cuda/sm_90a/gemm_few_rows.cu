@@ -31,7 +31,6 @@
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
 // Other threads have another partition among warps.
-//   splits      2    1 to 32: 64 may be over 232,448 bytes of shared memory
 //   block_M     16   16, 48 or 80: 1 x 4 warps; 112 is over 232,448 bytes of shared memory
 //   block_N     64   64 or 128: 128-byte swizzle of B_shared; 192 is over 232,448 bytes of shared memory
 //   block_K     128  64, 128, 192, 256 or 320: 128-byte swizzle of A_shared; 384 is over 232,448 bytes of shared memory

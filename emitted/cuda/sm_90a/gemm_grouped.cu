@@ -180,7 +180,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   for (int ko = 0; ko < num_iterations; ++ko) {
     pipeline.consumer_wait(ko);
     // gemm_batched.py:96  T.gemm(A_shared, B_shared, C_local)
-    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return
+    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
+    // be overwritten
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
     pipeline.consumer_release(ko);
   }

@@ -86,6 +86,8 @@ static_assert(block_M % strip == 0);
 
 // ---- schedule: what the launcher and the kernels compute from the sizes ---------------------------------------------
 struct Schedule {
+  // For example, with M = N = K = 8192: rows 32, columns 43, k_tiles 128, tail_tiles 56, split_tiles 56,
+  // parts_per_tile 2, spare_programs 20, tiles_per_spare 3, k_tiles_per_part 55.
   int M, N, K;
   // gemm_hybrid.py:71-75
   int rows = tl::ceildiv(M, block_M);
@@ -260,7 +262,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     for (int ko = 0; ko < work.count; ++ko) {
       pipeline.consumer_wait(stage);
       // gemm_hybrid.py:101  T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
-      // wgmma.m64n192k16.f32.f16.f16 x 8 per warpgroup, SS: A K-major, B N-major; complete on return
+      // wgmma.m64n192k16.f32.f16.f16 x 8 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
+      // be overwritten
       tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
       pipeline.consumer_release(stage);
       stage.advance();

@@ -173,7 +173,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     for (int ko = 0; ko < work.count; ++ko) {
       pipeline.consumer_wait(stage);
       // gemm_splitk.py:128  T.gemm(A_shared, B_shared, C_local)
-      // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return
+      // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
+      // be overwritten
       tl::gemm(A_shared[stage], B_shared[stage], C_local);
       pipeline.consumer_release(stage);
       stage.advance();

@@ -176,7 +176,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // linear_attention.py:53-58  Within the chunk: the scores, up to the diagonal.
     tl::clear(scores);
-    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major; complete on return
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major; complete on return: its operands may be
+    // overwritten
     tl::gemm(Q_shared[c % num_stages], tl::transposed(K_shared[c % num_stages]), scores);
     tl::parallel(scores_layout{},
                  [&](auto i, auto j) { scores_cast(i, j) = tl::cast<tl::half>(i >= j ? scores(i, j) : 0.0f); });
@@ -196,7 +197,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::gemm_start(Q_shared[c % num_stages], state_shared, o);
     // until this MMA and those issued before it are done
     tl::gemm_wait<0>(o);
-    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A M-major, B N-major; complete on return
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A M-major, B N-major; complete on return: its operands may
+    // be overwritten
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 
     // linear_attention.py:65-67

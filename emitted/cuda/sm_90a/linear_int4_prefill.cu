@@ -111,6 +111,7 @@ using Y_local_layout = tl::WgmmaAccumulator<block_N, block_M, threads / 128>;
 // layout of first, second, next_first, next_second:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
 // [layout.parallel.to-fragment]
+// first: Scales of the iteration's first and second group, and of the next iteration's.
 using first_layout = tl::Slice<1, W_local_layout>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))

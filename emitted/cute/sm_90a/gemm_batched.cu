@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       tl::wgmma(C_local_mma{}, warpgroup, A_shared(_, _, stage.index()), tl::swap_modes(B_shared(_, _, stage.index())),
                 C_local, ko == 0 ? GMMA::ScaleOut::Zero : GMMA::ScaleOut::One);
       warpgroup_commit_batch();
-      warpgroup_wait<0>();
+      warpgroup_wait<0>();  // its operands may be overwritten
       warpgroup_fence_operand(C_local);
       barriers.consumer_release(stage);
     }

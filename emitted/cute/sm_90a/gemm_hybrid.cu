@@ -88,6 +88,8 @@ static_assert(block_M % strip == 0);
 
 // ---- schedule: what the launcher and the kernels compute from the sizes ---------------------------------------------
 struct Schedule {
+  // For example, with M = N = K = 5120: rows 40, columns 20, k_tiles 80, tail_tiles 8, split_tiles 8, parts_per_tile
+  // 16, spare_programs 4, tiles_per_spare 2, k_tiles_per_part 5.
   int M, N, K;
   // gemm_hybrid.py:71-75
   int rows = tl::ceildiv(M, block_M);
@@ -293,7 +295,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       tl::wgmma(C_local_mma{}, warpgroup, A_shared(_, _, stage.index()), tl::swap_modes(B_shared(_, _, stage.index())),
                 C_local, ko == 0 ? GMMA::ScaleOut::Zero : GMMA::ScaleOut::One);
       warpgroup_commit_batch();
-      warpgroup_wait<0>();
+      warpgroup_wait<0>();  // its operands may be overwritten
       warpgroup_fence_operand(C_local);
       barriers.consumer_release(stage);
     }

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tile2cu.chooser.numbers import Unknown, key_of, number
 from tile2cu.core.expr import Expr
 from tile2cu.emitter.limits import Written
 from tile2cu.plan.grid_schedule import GridSchedule
@@ -12,6 +13,7 @@ from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import NO_SECTION, Declaration, Section
 
 SCHEDULE = "schedule."  # in front of a member
+_EXAMPLES = (4096, 2048, 3072, 5120, 6144, 8192)  # of all sizes
 
 
 def with_schedule(written: Written) -> Printer:
@@ -37,7 +39,7 @@ def section(schedule: GridSchedule | None, printer: Printer) -> Section:
     if schedule is None:
         return NO_SECTION
     sizes = ", ".join(printer.names(size.name) for size in schedule.sizes)
-    members = [Declaration(f"int {sizes};")]
+    members = [Declaration(f"int {sizes};", tuple(wrapped(_example(schedule, printer))))]
     texts, above = _texts(schedule, printer), {}
     for group in groups(schedule.members, frozenset()):
         above[id(group[0])] = heading(group)
@@ -46,6 +48,25 @@ def section(schedule: GridSchedule | None, printer: Printer) -> Section:
         members.append(Declaration(text, tuple(line for each in comments for line in wrapped(each))))
     title = "schedule: what the launcher and the kernels compute from the sizes"
     return Section(rule_line(title), tuple(members))
+
+
+def _example(schedule: GridSchedule, printer: Printer) -> str:
+    """The members for one size, in words: for the first of a few at which the most members are not 0."""
+    names = [*_names(schedule, printer).values()]
+    computed = {size: _values(schedule, size) for size in _EXAMPLES}
+    size = max(_EXAMPLES, key=lambda each: sum(value != 0 for value in computed[each]))
+    equal = " = ".join([*(printer.names(each.name) for each in schedule.sizes), str(size)])
+    values = [f"{name} {value}" for name, value in zip(names, computed[size], strict=False)]
+    return f"For example, with {equal}: {', '.join(values)}." if values else ""
+
+
+def _values(schedule: GridSchedule, size: int) -> list[int]:
+    """The members where all sizes are this one; none where they depend on more."""
+    sizes = {key_of(each): size for each in schedule.sizes}
+    try:
+        return [number(value)(sizes) for value in schedule.values]
+    except Unknown:
+        return []
 
 
 def _names(schedule: GridSchedule, printer: Printer) -> dict[Expr, str]:

@@ -28,8 +28,9 @@ from tile2cu.core.decisions import (
 from tile2cu.core.expr import Expr, Named, int_const, rebuilt, static_value, walk
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import widest_swizzle_of
-from tile2cu.core.program import Buffer, Constant, Gemm, Loop, Parallel, Program, Scope
+from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program, Scope
 from tile2cu.core.schedule import BARRIER_BYTES
+from tile2cu.core.user_file import Constant
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import WIDTH, table, wrapped

@@ -10,6 +10,7 @@ from tile2cu.analysis.accesses import (
     without_unused_lets,
 )
 from tile2cu.analysis.prelude import Walk, around, begins_pipeline, is_iteration, producer_loop, producer_loops
+from tile2cu.analysis.trips import runs_at_least_once
 from tile2cu.analysis.uses import all_expressions
 from tile2cu.core import schedule
 from tile2cu.core.decisions import PERSISTENT, SCHEDULE
@@ -180,6 +181,7 @@ class Producing:
             rescale=rescale,
             trips=found.trips,
             running=found.running,
+            runs=found.trips is None and runs_at_least_once(op, self.resolved.launch, self.resolved.bounds),
             rule=rule,
         )
 

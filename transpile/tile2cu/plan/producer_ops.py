@@ -236,7 +236,8 @@ class Overlapped(Op):
     MMAs with the results `first` are of the iteration itself, those of `second` are awaited in the next one. Operands
     in shared memory, `written` by the iterations, have two stages. With a `mask` that comes in front of the first part
     that processes a result. Where iterations are skipped, `visiting` describes one. `trips` is a warpgroup's own
-    trip count. Of the `running` sum each thread has a part, until the loop has ended.
+    trip count. Of the `running` sum each thread has a part, until the loop has ended. It `runs` if there provably is
+    an iteration.
     """
 
     iterations: Iterations
@@ -250,6 +251,7 @@ class Overlapped(Op):
     visiting: VisitedWork | None = None
     trips: WarpgroupTripCount | None = None
     running: DeferredReduction | None = None
+    runs: bool = False
     rule: str
 
     @property

@@ -224,9 +224,14 @@ class Overlap:
             lambdas.insert(0, replace(text_line(older), gap=True))
             prologue = (*prologue, text_line(f"++{state};"))
         body = (*prologue, *self._loops(count), *epilogue)
-        guarded = StatementView("branch", {"condition": f"{count} > 0"}, 0, notes, body, gap=True)
+        guarded: tuple[StatementView, ...] = (
+            replace(body[0], comments=(*notes, *body[0].comments), gap=True),
+            *body[1:],
+        )
+        if not op.runs:
+            guarded = (StatementView("branch", {"condition": f"{count} > 0"}, 0, notes, body, gap=True),)
         declared = (replace(text_line("\n".join(trips)), gap=True),) * bool(trips)
-        return (*_counting(op, self.loop), *lambdas, *declared, guarded, *self._others(count), *self._deferred())
+        return (*_counting(op, self.loop), *lambdas, *declared, *guarded, *self._others(count), *self._deferred())
 
     def _visiting(self, visiting: VisitedWork) -> tuple[StatementView, ...]:
         """The same in each active iteration: all start the first MMAs, and only the first has no earlier to await."""

@@ -1,7 +1,7 @@
 """What threads hold in registers: partitions of tiles by a TiledMMA or a TiledCopy, and values of their rows."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tile2cu.core.dtype import FLOAT32
@@ -247,7 +247,8 @@ class Fragments:
             if not isinstance(each, Fragment):
                 yield self._local(each.tile)
                 continue
-            yield self._tensor(each)
+            comments = tuple(wrapped(each.tile.comment)) if each.tile.comment else ()
+            yield replace(self._tensor(each), comments=comments)
         yield from map(Declaration, self.views.values())
 
     def _local(self, tile: Buffer) -> Declaration:

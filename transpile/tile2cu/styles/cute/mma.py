@@ -102,7 +102,7 @@ class Mmas:
         lines = [fences((c,)), "warpgroup_arrive();", f"{words.WGMMA}({', '.join(arguments)});"]
         lines.append("warpgroup_commit_batch();")
         if not op.starts:
-            lines += ["warpgroup_wait<0>();", fences((c,))]
+            lines += ["warpgroup_wait<0>();  // its operands may be overwritten", fences((c,))]
         return "\n".join(lines)
 
     def _warpgroup(self, op: ops.Mma) -> str:

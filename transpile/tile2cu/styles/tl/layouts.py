@@ -120,6 +120,7 @@ class Layouts:
             f"layout of {users}:" if users else f"layout of a loop over {alias.loop}:",
             about,
             *self._operand_about(alias),
+            *(f"{self.printer.names(tile.name)}: {tile.comment}" for tile in alias.users if tile.comment),
         ]
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
 

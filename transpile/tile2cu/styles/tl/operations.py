@@ -61,7 +61,7 @@ class Operations:
 
     def _claims(self, op: ops.Op) -> tuple[str, ...]:
         awaited = isinstance(op, ops.Mma) and op.instruction.unit is MmaUnit.WARPGROUP and not op.starts
-        done = "; complete on return" if awaited else ""
+        done = "; complete on return: its operands may be overwritten" if awaited else ""
         return tuple(
             comment(claim, self.printer.names) + (done if isinstance(claim, Executes) else "") for claim in op.claims
         )

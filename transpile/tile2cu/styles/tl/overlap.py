@@ -45,7 +45,7 @@ def overlapped(op: Overlapped, texts: Texts, body: Parts) -> StatementView:
     if op.mask is not None:
         lambdas[1:1] = loop.masks(op.mask)
     trips, count = own_trips(op, texts.count, body.printer)
-    shown = _visiting(loop) if op.visiting is not None else (_run_if_any(loop, count), *_skipped(loop, count))
+    shown = _visiting(loop) if op.visiting is not None else (*_run_if_any(loop, count), *_skipped(loop, count))
     return StatementView(
         "overlap",
         {},
@@ -255,8 +255,8 @@ def _stage(before: str, k: str) -> str:
     return before.removesuffix(" + ") or "0" if k == "0" else f"{before}{k}"
 
 
-def _run_if_any(loop: _Loop, count: str) -> StatementView:
-    """The phases of a loop, if it has an iteration."""
+def _run_if_any(loop: _Loop, count: str) -> tuple[StatementView, ...]:
+    """The phases of a loop, on the condition that it has an iteration where that is not certain."""
     phases, k = loop.op.phases, loop.texts.k
     prologue, epilogue = loop.phase(phases.prologue, "0", "0"), loop.phase(phases.epilogue, count, count)
     if loop.op.mask is None:
@@ -267,9 +267,8 @@ def _run_if_any(loop: _Loop, count: str) -> StatementView:
     else:
         loops = _with_and_without_mask(loop, count)
     done = [loop.line(loop.texts.done)] * loop.texts.counted
-    return StatementView(
-        "branch", {"condition": f"{count} > 0"}, loop.place, body=(*prologue, *loops, *epilogue, *done)
-    )
+    body = (*prologue, *loops, *epilogue, *done)
+    return body if loop.op.runs else (StatementView("branch", {"condition": f"{count} > 0"}, loop.place, body=body),)
 
 
 def _with_and_without_mask(loop: _Loop, count: str) -> tuple[StatementView, ...]:
