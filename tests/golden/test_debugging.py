@@ -38,7 +38,7 @@ def test_the_places_of_tiles_are_in_the_kernel(path: Path) -> None:
 @pytest.mark.parametrize("path", EMITTED, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_command_runs_this_file(path: Path) -> None:
     about = re.sub(r"\n// ?", " ", path.read_text(encoding="utf-8"))
-    command = re.search(r"`tile2cu run (\S+)(?: --device (\w+))?(?: --size (\w+)=...)?`", about)
+    command = re.search(r"`tile2cu run (\S+)(?: --device (\w+))?((?: --size \w+=...)*)`", about)
     assert command and command[1] == path.name
     style = path.relative_to(ROOT / "emitted").parts[0]
     assert command[2] == {"cute": "ptx", "ck": "sim"}.get(style)

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.golden.schedule import trace
-from tests.golden.source_text import KernelText, Source, closing
+from tests.golden.source_text import KernelText, Source, Values, closing, value
 from tests.golden.test_claims import ROOT, TL
 
 FOR = re.compile(r"\bfor \((?:const )?int (\w+) = ([^;]*?)(?:, [^;]*)?; (\w+) < ([^;]*);")
@@ -99,3 +100,24 @@ def test_tensors_without_a_map_are_those_of_loops_whose_trip_counts_elements_dec
         assert not named
     if path.stem == "mla_decode":
         assert named == {"KV", "K_pe"}
+
+
+SCHEDULES = sorted(path for path in (ROOT / "emitted").rglob("*.cu") if "struct Schedule" in path.read_text())
+
+
+@pytest.mark.parametrize("path", SCHEDULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_schedule_has_the_values_of_its_example(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    body = text[text.index("struct Schedule {") :].partition("\n};")[0]
+    about = re.sub(r"\n *// ?", " ", body)
+    example = re.search(r"For example, with ([\w =]+): ([^.]*)\.", about)
+    assert example
+    *sizes, size = example[1].split(" = ")
+    values = Values({name: int(size) for name in sizes}, {}, Random(0))
+    values.update({name: int(number) for name, number in re.findall(r"\b(\w+) = (\d+)\b", text.partition("struct")[0])})
+    stated = dict(re.findall(r"(\w+) (\d+)", example[2]))
+    members = re.findall(r"\bint (\w+) = ([^;]*);", re.sub(r"//.*", "", body))
+    assert [name for name, _ in members] == [*stated]
+    for name, expression in members:
+        values[name] = value(expression, values)
+        assert values[name] == int(stated[name]), name

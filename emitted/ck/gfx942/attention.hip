@@ -38,20 +38,20 @@
 // To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Other threads have
-// another partition among waves.
+// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
+// threads changes the partition among waves.
 //   block_M  64   64 or 128: 16 rows for each of 4 waves; 192 is over 65,536 bytes of LDS
 //   block_N  64   multiples of 16 up to 96: columns in steps of 16; 112 is over 65,536 bytes of LDS
 //   threads  256  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each wave
 //
-// If a result is wrong, look at the tiles where they are complete; a place as attention.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there
 // prints what a lane holds of a fragment.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention.py:98
 //   acc_o               after attention.py:117-120; before attention.py:123-127, which stores it
-// `tile2cu run attention.hip --device sim --size batch=...` executes the compiled kernel on a simulator; --reference
-// FILE.py:FUNCTION compares the results.
+// `tile2cu run attention.hip --device sim --size batch=... --size heads=... --size seq_len=...` executes the
+// compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

@@ -37,8 +37,8 @@
 //   threads  128    multiples of 64 up to 1,024
 //
 // If a result is wrong:
-// `tile2cu run cross_entropy.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
-// FILE.py:FUNCTION compares the results.
+// `tile2cu run cross_entropy.hip --device sim --size M=... --size vocab=...` executes the compiled kernel on a
+// simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; elements of Labels that are out of
 // range.

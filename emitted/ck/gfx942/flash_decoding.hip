@@ -52,23 +52,23 @@
 // To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Other threads have
-// another partition among waves.
+// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
+// threads changes the partition among waves.
 //   num_split  4    1 to 32 at least
 //   block_H    64   32, 64, 96 or 128: 16 rows for each of 2 waves; 160 is over 65,536 bytes of LDS
 //   block_N    64   multiples of 16 up to 96: columns in steps of 16; 112 is over 65,536 bytes of LDS
 //   threads    128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each wave
 //
-// If a result is wrong, look at the tiles where they are complete; a place as flash_decoding.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there
-// prints what a lane holds of a fragment.
+// If a result is wrong, look at tiles where they are complete; a place such as flash_decoding.py:N is in the
+// comments of the kernel, and 'registers' has which thread holds which element. printf of
+// NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: acc_s               after flash_decoding.py:83
 //   split: acc_o               after flash_decoding.py:96-99; before flash_decoding.py:103-110, which stores it
 //   split: logsum              before flash_decoding.py:103-110, which stores it
 //   combine: out               before flash_decoding.py:134, which stores it
-// `tile2cu run flash_decoding.hip --device sim --size batch=...` executes the compiled kernel on a simulator;
-// --reference FILE.py:FUNCTION compares the results.
+// `tile2cu run flash_decoding.hip --device sim --size batch=... --size kv_heads=... --size group=... --size
+// max_len=...` executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; elements of lengths that are out of range; NaN in masked rows of V; a tolerance that is less than the

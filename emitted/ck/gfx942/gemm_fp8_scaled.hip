@@ -35,21 +35,21 @@
 // To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Other threads have
-// another partition among waves.
+// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
+// threads changes the partition among waves.
 //   block_M  128  multiples of 32 up to 256: 16 rows for each of 2 waves; 288 is over 65,536 bytes of LDS
 //   parts    2    2 alone: the branch that gemm_fp8_scaled.py:53 decides; 4 may be over 65,536 bytes of LDS
 //   threads  256  128, 256, 512 or 1,024: equal parts of 128 x 128 for each wave; 64 is over 512 registers per thread
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_fp8_scaled.py:N is in the
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_fp8_scaled.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. printf of
 // NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment.
 //   A_shared, B_shared  in iteration k, after the barrier at its start
 //   product             after gemm_fp8_scaled.py:30-32
 //   left                before gemm_fp8_scaled.py:66, which stores it
 //   right               before gemm_fp8_scaled.py:68, which stores it
-// `tile2cu run gemm_fp8_scaled.hip --device sim --size M=...` executes the compiled kernel on a simulator;
-// --reference FILE.py:FUNCTION compares the results.
+// `tile2cu run gemm_fp8_scaled.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel
+// on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

@@ -30,20 +30,20 @@
 // To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Other threads have
-// another partition among waves.
+// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
+// threads changes the partition among waves.
 //   block_M  128  multiples of 32 up to 384: 16 rows for each of 2 waves; 416 is over 65,536 bytes of LDS
 //   block_N  128  multiples of 64 up to 384: 128-byte swizzle of B_shared; 448 is over 65,536 bytes of LDS
 //   block_K  32   32 alone: 64-byte swizzle of A_shared
 //   threads  256  64, 128, 256, 512 or 1,024: equal parts of 128 x 128 for each wave
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_relu.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_relu.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there
 // prints what a lane holds of a fragment.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
 //   C_local             after gemm_relu.py:24; before gemm_relu.py:30, which stores it
-// `tile2cu run gemm_relu.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
-// FILE.py:FUNCTION compares the results.
+// `tile2cu run gemm_relu.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
+// simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

@@ -32,13 +32,13 @@
 //   block_N  4    1, 2, 3 or 4: 8 may be over 65,536 bytes of LDS
 //   threads  128  multiples of 64 up to 1,024
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemv.py:N is in the comments of the
+// If a result is wrong, look at tiles where they are complete; a place such as gemv.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints
 // what a lane holds of a fragment.
 //   a, b   in iteration k, after the barrier at its start
 //   total  before gemv.py:49-50, which stores it
-// `tile2cu run gemv.hip --device sim --size N=...` executes the compiled kernel on a simulator; --reference
-// FILE.py:FUNCTION compares the results.
+// `tile2cu run gemv.hip --device sim --size N=... --size K=...` executes the compiled kernel on a simulator;
+// --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input.
 //

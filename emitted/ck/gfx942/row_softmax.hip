@@ -31,8 +31,8 @@
 //   block_M  4    1 to 32: 64 may be over 512 registers per thread
 //   threads  128  multiples of 64 up to 1,024
 //
-// If a result is wrong, look at the tiles where they are complete; a place as row_softmax.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there
+// If a result is wrong, look at tiles where they are complete; a place such as row_softmax.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there
 // prints what a lane holds of a fragment.
 //   X_local  before row_softmax.py:29, which stores it
 // `tile2cu run row_softmax.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference

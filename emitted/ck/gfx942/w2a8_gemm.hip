@@ -32,20 +32,20 @@
 // To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Other threads have
-// another partition among waves.
+// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
+// threads changes the partition among waves.
 //   block_M  64   multiples of 32 up to 416: 16 rows for each of 2 waves; 448 is over 65,536 bytes of LDS
 //   block_N  64   multiples of 16 up to 352: columns in steps of 16; 368 is over 65,536 bytes of LDS
 //   block_K  128  128, 256 or 384: 128-byte swizzle of X_shared; 512 is over 65,536 bytes of LDS
 //   threads  128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each wave
 //
-// If a result is wrong, look at the tiles where they are complete; a place as w2a8.py:N is in the comments of the
+// If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints
 // what a lane holds of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier at its start
 //   Y_local           after w2a8.py:34; before w2a8.py:35, which stores it
-// `tile2cu run w2a8_gemm.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
-// FILE.py:FUNCTION compares the results.
+// `tile2cu run w2a8_gemm.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
+// simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

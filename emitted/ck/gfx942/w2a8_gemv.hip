@@ -33,13 +33,13 @@
 // error that states what does not fit.
 //   threads  64  multiples of 64 up to 1,024
 //
-// If a result is wrong, look at the tiles where they are complete; a place as w2a8.py:N is in the comments of the
+// If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints
 // what a lane holds of a fragment.
 //   x, W_shared  in iteration ko, after the barrier at its start
 //   total        before w2a8.py:86-87, which stores it
-// `tile2cu run w2a8_gemv.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
-// FILE.py:FUNCTION compares the results.
+// `tile2cu run w2a8_gemv.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
+// simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input.
 //

@@ -29,7 +29,7 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Other threads have another partition among warps.
+// Another number of threads changes the partition among warps.
 //   block_M     128  multiples of 64 up to 448: 16 rows for each of 4 warps; 512 is over 232,448 bytes of shared memory
 //   block_N     128  multiples of 64 up to 448: 128-byte swizzle of B_shared; 512 is over 232,448 bytes of shared
 //                    memory
@@ -37,14 +37,14 @@
 //   num_stages  3    1 to 7: 8 is over 232,448 bytes of shared memory
 //   threads     256  128, 256 or 512: equal parts of 128 x 128 for each warp
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_relu.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_relu.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_relu.py:24; before gemm_relu.py:30, which stores it
-// `tile2cu run gemm_relu.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run gemm_relu.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
+// wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

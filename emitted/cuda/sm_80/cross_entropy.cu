@@ -34,9 +34,9 @@
 //   threads  128    multiples of 32 up to 1,024
 //
 // If a result is wrong:
-// `tile2cu run cross_entropy.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run cross_entropy.cu --size M=... --size vocab=...` executes this file on a CPU and reports races, wrong
+// barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On
+// a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; elements of Labels that are out of
 // range.

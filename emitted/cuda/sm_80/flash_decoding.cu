@@ -50,24 +50,25 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Other threads have another partition among warps.
+// Another number of threads changes the partition among warps.
 //   num_split   4   1 to 32 at least
 //   block_H     16  16 or 32: rows in steps of 16; 48 is over 255 registers per thread
 //   block_N     64  multiples of 16 up to 144: K in steps of 16; 160 is over 166,912 bytes of shared memory
 //   num_stages  2   1, 2, 3 or 4: 5 is over 166,912 bytes of shared memory
 //   threads     32  32, 64, 128 or 256: equal parts of 16 x 64 for each warp
 //
-// If a result is wrong, look at the tiles where they are complete; a place as flash_decoding.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete; a place such as flash_decoding.py:N is in the
+// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
+// all threads that compute, prints elements with their coordinates.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: acc_s               after flash_decoding.py:83
 //   split: acc_o               after flash_decoding.py:96-99; before flash_decoding.py:103-110, which stores it
 //   split: logsum              before flash_decoding.py:103-110, which stores it
 //   combine: out               before flash_decoding.py:134, which stores it
-// `tile2cu run flash_decoding.cu --size batch=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run flash_decoding.cu --size batch=... --size kv_heads=... --size max_len=...` executes this file on a
+// CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
+// FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
+// synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; elements of lengths that are out of range; NaN in masked rows of V; a tolerance that is less than the

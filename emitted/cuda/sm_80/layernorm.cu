@@ -38,7 +38,7 @@
 //   threads  128  64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480, 512, 544, 576, 608, 640, 672,
 //                 704, 736, 768, 800, 832, 864, 896, 928, 960, 992 or 1,024: 32 is over 255 registers per thread
 //
-// If a result is wrong, look at the tiles where they are complete; a place as layernorm.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as layernorm.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   x     before layernorm.py:32-43, which stores it

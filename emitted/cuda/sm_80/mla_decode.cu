@@ -48,14 +48,14 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Other threads have another partition among warps.
+// Another number of threads changes the partition among warps.
 //   num_split   4    2 to 32: the branch that mla_decode.py:146 decides
 //   block_H     64   32 or 64: 16 rows for each of 2 warps; 96 is over 166,912 bytes of shared memory
 //   block_N     32   32 alone: 8 columns for each of 4 warps; 64 is over 166,912 bytes of shared memory
 //   num_stages  2    1 or 2: 3 is over 166,912 bytes of shared memory
 //   threads     256  256 or 512: equal parts of 64 x 32 for each warp
 //
-// If a result is wrong, look at the tiles where they are complete; a place as mla_decode.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as mla_decode.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   attend: KV_shared, K_pe_shared  in iteration k, after the barrier at its start
@@ -63,9 +63,9 @@
 //   attend: acc_o                   after mla_decode.py:101-103; before mla_decode.py:114-117, which stores it
 //   attend: logsum                  before mla_decode.py:114-117, which stores it
 //   combine: out                    before mla_decode.py:142, which stores it
-// `tile2cu run mla_decode.cu --size batch=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run mla_decode.cu --size batch=... --size heads=... --size max_len=...` executes this file on a CPU and
+// reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
+// compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; elements of lengths that are out of range; NaN in masked rows of KV; a tolerance that is less than the

@@ -25,13 +25,13 @@
 //   block_N  1,024  1 to 4,096: 8,192 may be over 255 registers per thread
 //   threads  128    multiples of 32 up to 1,024
 //
-// If a result is wrong, look at the tiles where they are complete; a place as reduce_rows.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
+// If a result is wrong, look at tiles where they are complete; a place such as reduce_rows.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   total  before reduce_rows.py:25-26, which stores it
-// `tile2cu run reduce_rows.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run reduce_rows.cu --size M=... --size N=...` executes this file on a CPU and reports races, wrong
+// barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On
+// a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input.
 //

@@ -24,7 +24,7 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// If a result is wrong, look at the tiles where they are complete; a place as rmsnorm_silu.py:N is in the comments
+// If a result is wrong, look at tiles where they are complete; a place such as rmsnorm_silu.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   x  before rmsnorm_silu.py:31-40, which stores it

@@ -39,11 +39,11 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
 // of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Other threads have another partition among warps.
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
 //   block_N     64  64 alone: 1 warpgroups, 1 along M; 128 is over 255 registers per thread
 //   num_stages  2   1 to 10: 11 is over 232,448 bytes of shared memory
 //
-// If a result is wrong, look at the tiles where they are complete; a place as attention_backward.py:N is in the
+// If a result is wrong, look at tiles where they are complete; a place such as attention_backward.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
 // all threads that compute, prints elements with their coordinates.
 //   prepare: delta                  before attention_backward.py:172-179, which stores it
@@ -58,9 +58,10 @@
 //   gradients: dq                   after attention_backward.py:232-233 and the wait for that MMA; before
 //                                   attention_backward.py:232-233, which stores it
 //   round_dQ: dq                    before attention_backward.py:241-242, which stores it
-// `tile2cu run attention_backward.cu --size batch=...` executes this file on a CPU and reports races, wrong
-// barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On
-// a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run attention_backward.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a
+// CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
+// FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
+// synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; a tolerance that is less than the roundings stated above.

@@ -41,19 +41,20 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
 // of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Other threads have another partition among warps.
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
 //   threads  256  256 or 512: whole warpgroups; equal parts of 128 x 128 for each warpgroup
 //
-// If a result is wrong, look at the tiles where they are complete; a place as attention_block_sparse.py:N is in the
+// If a result is wrong, look at tiles where they are complete; a place such as attention_block_sparse.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
 // all threads that compute, prints elements with their coordinates.
 //   K_shared, V_shared  in iteration k_iter, after its consumer_wait
 //   acc_s               after attention_block_sparse.py:83 and the wait for that MMA
 //   acc_o               after attention_block_sparse.py:105 and the wait for that MMA; before
 //                       attention_block_sparse.py:108-112, which stores it
-// `tile2cu run attention_block_sparse.cu --size batch=...` executes this file on a CPU and reports races, wrong
-// barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On
-// a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run attention_block_sparse.cu --size batch=... --size heads=... --size seq_len=...` executes this file on
+// a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
+// FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
+// synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; NaN in masked rows of V; a tolerance
 // that is less than the roundings stated above.

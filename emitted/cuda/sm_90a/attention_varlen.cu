@@ -49,22 +49,23 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
 // of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Other threads have another partition among warps.
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
 //   block_M     128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
 //   block_N     128  multiples of 16 up to 160: K in steps of 16; 176 is over 232,448 bytes of shared memory
 //   num_stages  2    1 or 2: 3 is over 232,448 bytes of shared memory
 //   threads     256  256 or 512: whole warpgroups; equal parts of 128 x 128 for each warpgroup
 //
-// If a result is wrong, look at the tiles where they are complete; a place as attention_varlen.py:N is in the
+// If a result is wrong, look at tiles where they are complete; a place such as attention_varlen.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
 // all threads that compute, prints elements with their coordinates.
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   acc_s               after attention_varlen.py:90 and the wait for that MMA
 //   acc_o               after attention_varlen.py:112 and the wait for that MMA; before attention_varlen.py:119, which
 //                       stores it
-// `tile2cu run attention_varlen.cu --size batch=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run attention_varlen.cu --size batch=... --size heads=... --size tokens=... --size tokens_k=... --size
+// max_seqlen=...` executes this file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised
+// accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
+// racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; elements of cu_seqlens and cu_seqlens_k
 // that are out of range; NaN in masked rows of V; a tolerance that is less than the roundings stated above.

@@ -43,21 +43,21 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
 // of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Other threads have another partition among warps.
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
 //   block_M     64   64 or 128: 16 rows for each of 4 warps; 192 is over 255 registers per thread
 //   block_N     64   64, 128, 192 or 256: 128-byte swizzle of x_shared; 320 is over 256 columns of one wgmma
 //   block_K     64   64 or 128: 128-byte swizzle of CB_shared; 192 is over 255 registers per thread
 //   num_stages  2    1 to 11: 12 is over 232,448 bytes of shared memory
 //   threads     128  128 alone: whole warpgroups
 //
-// If a result is wrong, look at the tiles where they are complete; a place as chunk_scan.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as chunk_scan.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   CB_shared, x_shared  in iteration k, after its consumer_wait
 //   y                    after chunk_scan.py:87-89 and chunk_scan.py:120; before chunk_scan.py:122, which stores it
-// `tile2cu run chunk_scan.cu --size batch=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run chunk_scan.cu --size batch=... --size seqlen=... --size heads=...` executes this file on a CPU and
+// reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
+// compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

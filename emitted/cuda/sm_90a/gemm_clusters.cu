@@ -31,22 +31,22 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
 // number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Other threads have another partition among warps.
+// does not fit. Another number of threads changes the partition among warps.
 //   block_M  128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
 //   block_N  128  64, 128 or 192: 128-byte swizzle of B_shared; 256 is over 232,448 bytes of shared memory
 //   block_K  64   64 alone: 128-byte swizzle of A_shared; 128 is over 232,448 bytes of shared memory
 //   threads  256  128, 256 or 512: whole warpgroups; equal parts of 128 x 128 for each warpgroup; 96 is over 255
 //                 registers per thread
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_clusters.py:N is in the comments
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_clusters.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_clusters.py:48
 //   C_strip             before gemm_clusters.py:64-66, which stores it
-// `tile2cu run gemm_clusters.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run gemm_clusters.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
+// races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

@@ -30,21 +30,21 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Other threads have another partition among warps.
+// Another number of threads changes the partition among warps.
 //   block_M     16   16, 48 or 80: 1 x 4 warps; 112 is over 232,448 bytes of shared memory
 //   block_N     64   64 or 128: 128-byte swizzle of B_shared; 192 is over 232,448 bytes of shared memory
 //   block_K     128  64, 128, 192, 256 or 320: 128-byte swizzle of A_shared; 384 is over 232,448 bytes of shared memory
 //   num_stages  4    1 to 10: 11 is over 232,448 bytes of shared memory
 //   threads     128  32, 64, 128 or 256: equal parts of 16 x 64 for each warp
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_few_rows.py:N is in the comments
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_few_rows.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
 //   C_local             after gemm_few_rows.py:45; before gemm_few_rows.py:55-57, which stores it
-// `tile2cu run gemm_few_rows.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run gemm_few_rows.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
+// races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

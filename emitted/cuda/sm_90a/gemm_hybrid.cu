@@ -36,7 +36,7 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
 // of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Other threads have another partition among warps.
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
 //   block_M     256  128 or 256: 16 rows for each of 8 warps; 384 is over 232,448 bytes of shared memory
 //   block_N     192  64, 128 or 192: 128-byte swizzle of B_shared; 256 is over 232,448 bytes of shared memory
 //   block_K     64   64 alone: 128-byte swizzle of A_shared; 128 is over 232,448 bytes of shared memory
@@ -44,16 +44,16 @@
 //   num_stages  3    1, 2 or 3: 4 is over 232,448 bytes of shared memory
 //   threads     256  256, 384, 512 or 768: whole warpgroups; equal parts of 256 x 192 for each warpgroup
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_hybrid.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_hybrid.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   multiply: A_shared, B_shared  in iteration ko, after its consumer_wait
 //   multiply: C_local             after gemm_hybrid.py:101; before gemm_hybrid.py:103 and gemm_hybrid.py:109, which
 //                                 stores it
 //   add: total                    before gemm_hybrid.py:131-133, which stores it
-// `tile2cu run gemm_hybrid.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run gemm_hybrid.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
+// wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; a tolerance that is less than the roundings stated above.

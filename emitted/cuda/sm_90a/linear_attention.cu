@@ -31,13 +31,13 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
 // number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Other threads have another partition among warps.
+// does not fit. Another number of threads changes the partition among warps.
 //   chunk       64   64 alone: 16 rows for each of 4 warps; 128 is over 255 registers per thread
 //   block_V     64   64, 128 or 192: 128-byte swizzle of V_shared; 256 is over 255 registers per thread
 //   num_stages  2    1 to 9: 10 is over 232,448 bytes of shared memory
 //   threads     128  128 alone: whole warpgroups
 //
-// If a result is wrong, look at the tiles where they are complete; a place as linear_attention.py:N is in the
+// If a result is wrong, look at tiles where they are complete; a place such as linear_attention.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
 // all threads that compute, prints elements with their coordinates.
 //   Q_shared, K_shared, V_shared  in iteration c, after its consumer_wait
@@ -45,9 +45,10 @@
 //   o                             after linear_attention.py:53-58 and linear_attention.py:62-63 and the wait for that
 //                                 MMA; before linear_attention.py:65-67, which stores it
 //   state                         after linear_attention.py:62-63; before linear_attention.py:68, which stores it
-// `tile2cu run linear_attention.cu --size batch=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run linear_attention.cu --size batch=... --size seq_len=... --size heads=... --size dim_v=...` executes
+// this file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line;
+// --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck,
+// initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

@@ -37,21 +37,21 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
 // number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Other threads have another partition among warps.
+// does not fit. Another number of threads changes the partition among warps.
 //   block_M     256  128 or 256: 16 rows for each of 8 warps; 384 is over 232,448 bytes of shared memory
 //   block_N     128  multiples of 8 up to 240: 248 is over 240 registers per thread
 //   block_K     64   64 alone: 128-byte swizzle of X_shared; 128 is over 232,448 bytes of shared memory
 //   num_stages  4    1, 2, 3, 4 or 5: 6 is over 232,448 bytes of shared memory
 //   threads     256  256 or 512: whole warpgroups; equal parts of 256 x 128 for each warpgroup
 //
-// If a result is wrong, look at the tiles where they are complete; a place as linear_int4.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
+// If a result is wrong, look at tiles where they are complete; a place such as linear_int4.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   X_shared, packed  in iteration ko, after its consumer_wait
 //   Y_local           after linear_int4.py:50 and the wait for that MMA; before linear_int4.py:55, which stores it
-// `tile2cu run linear_int4.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run linear_int4.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
+// wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

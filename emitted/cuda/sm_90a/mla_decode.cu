@@ -45,23 +45,24 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
 // number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Other threads have another partition among warps.
+// does not fit. Another number of threads changes the partition among warps.
 //   block_H     64   64 alone: 16 rows for each of 4 warps; 128 is over 232,448 bytes of shared memory
 //   block_N     64   64 alone: 128-byte swizzle of S_shared; 128 is over 232,448 bytes of shared memory
 //   num_stages  2    1 or 2: 3 is over 232,448 bytes of shared memory
 //   threads     256  256 or 512: whole warpgroups; equal parts of 64 x 64 for each warpgroup; 224 is over 255 registers
 //                    per thread
 //
-// If a result is wrong, look at the tiles where they are complete; a place as mla_decode.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as mla_decode.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   KV_shared, K_pe_shared  in iteration k, after its gemm_wait, by the warpgroup that owns it
 //   acc_s                   after mla_decode.py:81-82 and the wait for that MMA
 //   acc_o                   after mla_decode.py:103 and the wait for that MMA; before mla_decode.py:111, which stores
 //                           it
-// `tile2cu run mla_decode.cu --size batch=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run mla_decode.cu --size batch=... --size heads=... --size pages=... --size max_pages=...` executes this
+// file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
+// FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
+// synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; elements of lengths and block_table that
 // are out of range; NaN in masked rows of KV; a tolerance that is less than the roundings stated above.

@@ -32,7 +32,7 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
 // number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Other threads have another partition among warps.
+// does not fit. Another number of threads changes the partition among warps.
 //   block_M     64   multiples of 64 up to 448: 16 rows for each of 4 warps; 512 is over 255 registers per thread
 //   block_N     64   multiples of 8 up to 256: 264 is over 256 columns of one wgmma
 //   block_K     128  multiples of 128 up to 768: 128-byte swizzle of X_shared; 896 is over 232,448 bytes of shared
@@ -40,14 +40,14 @@
 //   num_stages  2    1 to 20: 21 is over 232,448 bytes of shared memory
 //   threads     128  128, 256 or 512: whole warpgroups; equal parts of 64 x 64 for each warpgroup
 //
-// If a result is wrong, look at the tiles where they are complete; a place as w2a8.py:N is in the comments of the
+// If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that
 // compute, prints elements with their coordinates.
 //   X_shared, packed  in iteration ko, after its consumer_wait
 //   Y_local           after w2a8.py:34 and the wait for that MMA; before w2a8.py:35, which stores it
-// `tile2cu run w2a8_gemm.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run w2a8_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
+// wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

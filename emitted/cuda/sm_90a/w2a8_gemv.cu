@@ -29,14 +29,14 @@
 // error that states what does not fit.
 //   threads  64  multiples of 32 up to 1,024
 //
-// If a result is wrong, look at the tiles where they are complete; a place as w2a8.py:N is in the comments of the
+// If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that
 // compute, prints elements with their coordinates.
 //   x, W_shared  in iteration ko, after the barrier at its start
 //   total        before w2a8.py:86-87, which stores it
-// `tile2cu run w2a8_gemv.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run w2a8_gemv.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
+// wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input.
 //

@@ -49,7 +49,7 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Other threads have another partition among warps.
+// Another number of threads changes the partition among warps.
 //   num_split   4    1 to 32 at least
 //   block_H     64   64 or 128: 16 rows for each of 4 warps; 192 is over 255 registers per thread
 //   block_N     64   multiples of 16 up to 144: K in steps of 16; 160 is over 166,912 bytes of shared memory
@@ -57,17 +57,17 @@
 //   threads     128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each warp; 32 is over 255 registers per
 //                    thread
 //
-// If a result is wrong, look at the tiles where they are complete; a place as flash_decoding.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
-// prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete; a place such as flash_decoding.py:N is in the
+// comments of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one
+// thread, prints a shared tile, or what the thread holds of a fragment.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: acc_s               after flash_decoding.py:83
 //   split: acc_o               after flash_decoding.py:96-99; before flash_decoding.py:103-110, which stores it
 //   split: logsum              before flash_decoding.py:103-110, which stores it
 //   combine: out               before flash_decoding.py:134, which stores it
-// `tile2cu run flash_decoding.cu --device ptx --size batch=...` executes the compiled kernel on a simulator;
-// --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck,
-// initcheck or synccheck.
+// `tile2cu run flash_decoding.cu --device ptx --size batch=... --size kv_heads=... --size group=... --size
+// max_len=...` executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a
+// GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; elements of lengths that are out of range; NaN in masked rows of V; a tolerance that is less than the

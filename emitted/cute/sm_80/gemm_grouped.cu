@@ -34,7 +34,7 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Other threads have another partition among warps.
+// Another number of threads changes the partition among warps.
 //   block_M     64   multiples of 32 up to 224: 16 rows for each of 2 warps; 256 is over 255 registers per thread
 //   block_N     128  multiples of 64 up to 448: 128-byte swizzle of B_shared; 512 is over 255 registers per thread
 //   block_K     32   32, 64, 96 or 128: 64-byte swizzle of A_shared; 160 is over 166,912 bytes of shared memory
@@ -42,14 +42,14 @@
 //   threads     128  64, 128, 256, 512 or 1,024: equal parts of 64 x 128 for each warp; 32 is over 255 registers per
 //                    thread
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_batched.py:N is in the comments
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_batched.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
 // prints a shared tile, or what the thread holds of a fragment.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
 //   C_local             after gemm_batched.py:96; before gemm_batched.py:99, which stores it
-// `tile2cu run gemm_grouped.cu --device ptx --size tokens=...` executes the compiled kernel on a simulator;
-// --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck,
-// initcheck or synccheck.
+// `tile2cu run gemm_grouped.cu --device ptx --size tokens=... --size groups=... --size N=... --size K=...` executes
+// the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer
+// --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; elements of Offsets that are out of
 // range; a tolerance that is less than the roundings stated above.

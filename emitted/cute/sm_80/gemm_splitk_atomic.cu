@@ -24,21 +24,21 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Other threads have another partition among warps.
+// Another number of threads changes the partition among warps.
 //   block_M     128  multiples of 64 up to 448: 16 rows for each of 4 warps; 512 is over 255 registers per thread
 //   block_N     128  multiples of 64 up to 448: 128-byte swizzle of B_shared; 512 is over 255 registers per thread
 //   block_K     32   32, 64 or 96: 64-byte swizzle of A_shared; 128 is over 166,912 bytes of shared memory
 //   num_stages  3    1 to 10: 11 is over 166,912 bytes of shared memory
 //   threads     256  128, 256, 512 or 1,024: equal parts of 128 x 128 for each warp
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_splitk.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
-// a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_splitk.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
+// prints a shared tile, or what the thread holds of a fragment.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
 //   C_local             after gemm_splitk.py:78; before gemm_splitk.py:79, which stores it
-// `tile2cu run gemm_splitk_atomic.cu --device ptx --size M=...` executes the compiled kernel on a simulator;
-// --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck,
-// initcheck or synccheck.
+// `tile2cu run gemm_splitk_atomic.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled
+// kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool
+// memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

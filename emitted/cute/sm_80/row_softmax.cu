@@ -28,9 +28,9 @@
 //   block_M  4    1 to 16: 32 may be over 255 registers per thread
 //   threads  128  multiples of 32 up to 1,024
 //
-// If a result is wrong, look at the tiles where they are complete; a place as row_softmax.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
-// a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete; a place such as row_softmax.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
+// prints a shared tile, or what the thread holds of a fragment.
 //   X_local  before row_softmax.py:29, which stores it
 // `tile2cu run row_softmax.cu --device ptx --size M=...` executes the compiled kernel on a simulator; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

@@ -31,21 +31,21 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
 // of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Other threads have another partition among warps.
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
 //   block_M     128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
 //   block_N     256  64, 128, 192 or 256: 128-byte swizzle of B_shared; 320 is over 256 columns of one wgmma
 //   block_K     64   64 alone: 128-byte swizzle of A_shared; 128 is over 232,448 bytes of shared memory
 //   num_stages  3    1, 2 or 3: 4 is over 232,448 bytes of shared memory
 //   threads     256  256 or 512: whole warpgroups; equal parts of 128 x 256 for each warpgroup
 //
-// If a result is wrong, look at the tiles where they are complete; a place as gemm_relu.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_relu.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
 // a shared tile, or what the thread holds of a fragment.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_relu.py:24; before gemm_relu.py:30, which stores it
-// `tile2cu run gemm_relu.cu --device ptx --size M=...` executes the compiled kernel on a simulator; --reference
-// FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
-// synccheck.
+// `tile2cu run gemm_relu.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a
+// simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
+// racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

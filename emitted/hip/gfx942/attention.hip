@@ -34,20 +34,21 @@
 // To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Other threads have
-// another partition among waves.
+// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
+// threads changes the partition among waves.
 //   block_M  128  64 or 128: 16 rows for each of 4 waves; 192 is over 65,536 bytes of LDS
 //   block_N  64   16, 32, 48 or 64: columns in steps of 16; 80 is over 65,536 bytes of LDS
 //   threads  256  128, 256, 512 or 1,024: equal parts of 128 x 64 for each wave; 64 is over 512 registers per thread
 //
-// If a result is wrong, look at the tiles where they are complete; a place as attention.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention.py:98
 //   acc_o               after attention.py:117-120; before attention.py:123-127, which stores it
-// `tile2cu run attention.hip --size batch=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results.
+// `tile2cu run attention.hip --size batch=... --size heads=... --size seq_len=...` executes this file on a CPU and
+// reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
+// compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
 // roundings stated above.

@@ -29,8 +29,8 @@
 //   block_M  4    1 to 32: 64 may be over 512 registers per thread
 //   threads  128  multiples of 64 up to 1,024
 //
-// If a result is wrong, look at the tiles where they are complete; a place as row_softmax.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
+// If a result is wrong, look at tiles where they are complete; a place such as row_softmax.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   X_local  before row_softmax.py:29, which stores it
 // `tile2cu run row_softmax.hip --size M=...` executes this file on a CPU and reports races, wrong barriers,

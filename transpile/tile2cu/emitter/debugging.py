@@ -68,7 +68,7 @@ def debugging(
     rows = [row for resolved, view in zip(launches, views, strict=True) for row in _rows(resolved, _Places.of(view))]
     first = launches[0]
     where = (
-        "If a result is wrong, look at the tiles where they are complete; a place as "
+        "If a result is wrong, look at tiles where they are complete; a place such as "
         f"{first.program.source.name}:N is in the comments of the kernel, and 'registers' has which thread holds which "
         f"element. {printing}"
     )
@@ -128,7 +128,7 @@ def _in_flight(resolved: Resolved) -> set[int]:
 def _checks(first: Resolved, checked: str) -> str:
     """What executes the source with checks."""
     program, target = first.program, first.target
-    file, sizes = f"{program.name}{target.suffix}", " ".join(f"--size {each.name}=..." for each in program.sizes[:1])
+    file, sizes = f"{program.name}{target.suffix}", " ".join(f"--size {each.name}=..." for each in program.sizes)
     run = f"`{' '.join(filter(None, ('tile2cu run', file, checked, sizes)))}`"
     if not checked:
         text = f"{run} executes this file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised "

@@ -81,7 +81,7 @@ def in_words(launches: tuple[Resolved, ...]) -> tuple[str, ...]:
     swizzles = "swizzles" if launches[0].target.is_amd else "swizzles at least as wide"
     kept = f"{instruction}, its partition among {waves}, {swizzles}, " if mmas else ""
     kept += "a tile of its own for what TMA stores, " * stored
-    other = f" Other threads have another partition among {waves}." if mmas else ""
+    other = f" Another number of threads changes the partition among {waves}." if mmas else ""
     text = (
         "To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be "
         "edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as "
@@ -132,7 +132,7 @@ def _values(setting: Setting) -> str:
 
 
 def _setting(name: str, value: int, tried: range, needs: Sequence[_Needs]) -> Setting:
-    """The values that meet all needs, with those that exclude others."""
+    """The values that fulfil all needs, with those that exclude others."""
     broken = {each: [need for need in needs if not need.holds(each)] for each in tried}
     kept = [each for each in tried if not broken[each]]
     if value not in kept:

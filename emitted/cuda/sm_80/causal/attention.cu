@@ -37,22 +37,22 @@
 // edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
 // are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
 // stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Other threads have another partition among warps.
+// Another number of threads changes the partition among warps.
 //   block_M     64   64 or 128: 16 rows for each of 4 warps; 192 is over 255 registers per thread
 //   block_N     64   multiples of 16 up to 144: K in steps of 16; 160 is over 166,912 bytes of shared memory
 //   num_stages  2    1, 2, 3 or 4: 5 is over 166,912 bytes of shared memory
 //   threads     128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each warp; 32 is over 255 registers per
 //                    thread
 //
-// If a result is wrong, look at the tiles where they are complete; a place as attention.py:N is in the comments of
+// If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
 // that compute, prints elements with their coordinates.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention.py:98
 //   acc_o               after attention.py:117-120; before attention.py:123-127, which stores it
-// `tile2cu run attention.cu --size batch=...` executes this file on a CPU and reports races, wrong barriers,
-// out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
-// compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// `tile2cu run attention.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a CPU and
+// reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
+// compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; NaN in masked rows of V; a tolerance
 // that is less than the roundings stated above.

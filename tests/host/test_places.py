@@ -1,0 +1,53 @@
+"""tl::print at the places that a source's head names, in the emitted file: it compiles, and prints the tiles."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.golden.cases import ROOT
+from tile2cu.cli import main
+
+PRINTED = re.compile(r"^(?:\S+: )?(\w+)\((\d+), (\d+)\) = (\S+) in block", re.M)
+
+
+@pytest.mark.parametrize(
+    ("source", "wait", "tile", "stage", "shapes"),
+    [
+        ("cuda/sm_80/gemm_relu", "tl::sync_threads();  ", "A_shared", "ko", {"A_shared": (128, 32)}),
+        ("cuda/sm_90a/gemm_relu", "pipeline.consumer_wait(ko);", "A_shared", "ko", {"A_shared": (128, 64)}),
+    ],
+)
+def test_tiles_are_printed_where_the_head_states(
+    source: str,
+    wait: str,
+    tile: str,
+    stage: str,
+    shapes: dict[str, tuple[int, int]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for path in (ROOT / "emitted" / source).parent.glob("gemm_relu.*"):
+        shutil.copy(path, tmp_path)
+    file = tmp_path / "gemm_relu.cu"
+    text = file.read_text(encoding="utf-8")
+    head = text.partition("#include")[0]
+    place = re.search(r"C_local +after gemm_relu\.py:24; before (gemm_relu\.py:30), which stores it", head)
+    assert place and "A_shared, B_shared  in iteration ko, after " in head
+    kernel = text.replace(f"  // {place[1]}", f'  tl::print("C_local", C_local);\n  // {place[1]}')
+    at = kernel.index("\n", kernel.index(wait, kernel.index(f"for (int {stage} = 0; {stage} < num_iterations", 0)))
+    look = f'\n    tl::print("{tile}", {tile}[{stage} % num_stages]);'
+    if "consumer_wait" in wait:
+        at = kernel.index("\n", kernel.index(wait))
+    file.write_text(kernel[:at] + look + kernel[at:], encoding="utf-8")
+    assert main(["run", str(file), "--size", "M=8", "--size", "N=8", "--size", "K=8"]) == 0
+    found = PRINTED.findall(capfd.readouterr().out)
+    rows, columns = shapes[tile]
+    assert {(int(i), int(j)) for name, i, j, _ in found if name == tile} == {
+        (i, j) for i in range(rows) for j in range(columns)
+    }
+    stored = [(int(i), int(j), float(x)) for name, i, j, x in found if name == "C_local"]
+    assert len(stored) == len({each[:2] for each in stored}) and (0, 0) in {each[:2] for each in stored}
+    assert all(x == 0 for i, j, x in stored if i >= 8 or j >= 8)
+    assert any(x > 0 for *_, x in stored)
