@@ -218,7 +218,10 @@ def _value(expr: Expr, name: str, program: Program) -> Value | None:
                 return int_const(value)
             return rebuilt(computed[part.name], change) if part.name in computed else None
 
-        return int(static_value(rebuilt(expr, change)) or 0)
+        try:
+            return int(static_value(rebuilt(expr, change)) or 0)
+        except ZeroDivisionError:
+            return -1  # a multiple of nothing
 
     return at
 
@@ -275,7 +278,7 @@ def _of_gemm(op: Gemm, name: str, resolved: Resolved) -> Iterator[_Needs]:
     instruction, warps = resolved.facts.get(op, INSTRUCTION), resolved.facts.get(op, WARPS)
     if instruction is None or warps is None:
         return
-    extents = (*op.c.extents, op.a.extents[0 if op.transpose_a else 1])
+    extents = (*op.c.extents[-2:], op.a.extents[0 if op.transpose_a else 1])
     of_m, of_n, of_k = (_depends(name, extent, resolved.program) for extent in extents)
     m, n, k = (_value_or(own, each, name, resolved.program) for own, each in zip(op.mnk, extents, strict=True))
     noun = "waves" if resolved.target.is_amd else "warps"
@@ -385,14 +388,16 @@ def _of_stages(name: str, launches: tuple[Resolved, ...]) -> Iterator[Setting]:
         loops = [loop for loop in statements(resolved.launch.body, Loop) if loop.stages_of == name]
         pipelines = [each for loop in loops if (each := resolved.facts.get(loop, PIPELINE)) is not None]
         budget = resolved.facts[resolved.launch, SHARED_BUDGET]
-        if len(pipelines) < len(loops) or budget.aliased:
-            return
         found |= {each.stages for each in pipelines} | {loop.num_stages for loop in loops}
+        if len(pipelines) < len(loops) or budget.aliased or len(found) > 1:
+            return
         tiles = dict.fromkeys(tile.memory for each in pipelines for tile in each.buffers)
-        if tiles:
+        if tiles and budget.tiles:
             (now, *_), costs = found, dict(budget.tiles)
             barriers = 2 * BARRIER_BYTES * sum(len(each.buffers) for each in pipelines if each.producer)
-            per_stage = sum(costs[tile.name] for tile in tiles) // now + barriers
+            per_stage = sum(costs.get(tile.name, 0) for tile in tiles) // now + barriers
+            if per_stage == 0 or budget.total > budget.limit:
+                return
             about = f"{budget.limit:,} bytes of {_memory(resolved)}"
             most.append((now + (budget.limit - budget.total) // per_stage, about))
     if len(found) == 1 and most:

@@ -19,6 +19,7 @@ from tile2cu.styles.base.roles import work_types
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit
 from tile2cu.styles.tl import maps as map_texts
+from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.layouts import Layouts
 from tile2cu.styles.tl.operations import Operations
@@ -48,7 +49,7 @@ class Tl:
     uses = ""
     functor = False
     offset_bits = 64
-    printing = 'tl::print("NAME", NAME) there, by all threads that compute, prints elements with their coordinates.'
+    printing = f'{tl.PRINT}("NAME", NAME) there, by all threads that compute, prints elements with their coordinates.'
     checked_by = ""
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
