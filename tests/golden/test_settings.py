@@ -148,6 +148,8 @@ def test_a_parameter_has_the_values_that_the_head_states(golden: Golden, name: s
     own = launches_of(golden, name)
     target = own[0].target
     for each in stated(text) if text else ():
+        constant = re.search(rf"\b{each.name} = (\d+)\b", text.partition("#include")[2])
+        assert constant is None or int(constant[1]) == each.value
         of_threads = any(launch.launch.threads_of == each.name for launch in own)
         of_stages = any(loop.stages_of == each.name for one in own for loop in statements(one.launch.body, Loop))
         step = target.warp_size if of_threads else 1 if of_stages or not isinstance(each.kept, list) else 8
