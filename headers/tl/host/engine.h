@@ -105,9 +105,9 @@ enum tl_engine_type {
   TL_ENGINE_INT32 = 11 /* of tensors only */
 };
 
-void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */
+void* tl_engine_shared_memory(void) __attribute__((const));   /* 1024-byte aligned */
 void tl_engine_note_tile(uint32_t x, uint32_t y, uint32_t z); /* the block computes this tile, not that at its index */
-uint32_t tl_engine_shared_address(const void* p);           /* 32-bit address in the shared window, as in PTX */
+uint32_t tl_engine_shared_address(const void* p);             /* 32-bit address in the shared window, as in PTX */
 void tl_engine_yield(void);
 
 void tl_engine_load(void* value, const void* from, int bytes);
