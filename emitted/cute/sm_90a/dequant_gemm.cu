@@ -32,6 +32,30 @@
 // bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
+// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
+//   block_M     64   multiples of 64 up to 448: 16 rows for each of 4 warps; 512 is over 255 registers per thread
+//   block_N     64   multiples of 8 up to 256: 264 is over 256 columns of one wgmma
+//   block_K     64   multiples of 64 up to 384: 128-byte swizzle of X_shared; 448 is over 232,448 bytes of shared
+//                    memory
+//   num_stages  2    1 to 20: 21 is over 232,448 bytes of shared memory
+//   threads     128  128, 256 or 512: whole warpgroups; equal parts of 64 x 64 for each warpgroup
+//
+// If a result is wrong, look at tiles where they are complete; a place such as dequant.py:N is in the comments of
+// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
+// a shared tile, or what the thread holds of a fragment.
+//   X_shared, packed  in iteration ko, after its consumer_wait
+//   Y_local           after dequant.py:69 and the wait for that MMA; before dequant.py:70, which stores it
+// `tile2cu run dequant_gemm.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
+// a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
+// racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
+// roundings stated above.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is dequant_gemm_kernel. -Xptxas -v prints registers and spills.

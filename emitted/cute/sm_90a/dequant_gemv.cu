@@ -31,6 +31,17 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
+// If a result is wrong, look at tiles where they are complete; a place such as dequant.py:N is in the comments of
+// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
+// a shared tile, or what the thread holds of a fragment.
+//   x, packed, scales, zeros  in iteration ko, after the barrier at its start
+//   total                     before dequant.py:184, which stores it
+// `tile2cu run dequant_gemv.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
+// a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
+// racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is dequant_gemv_kernel. -Xptxas -v prints registers and spills.

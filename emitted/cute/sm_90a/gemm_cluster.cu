@@ -27,6 +27,27 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
+// number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
+// does not fit. Another number of threads changes the partition among warps.
+//   block_M  128  128 alone: 16 rows for each of 8 warps; 256 is over 255 registers per thread
+//   block_N  256  64, 128, 192 or 256: 128-byte swizzle of B_shared; 320 is over 256 columns of one wgmma
+//   block_K  64   64 alone: 128-byte swizzle of A_shared; 128 is over 232,448 bytes of shared memory
+//   stages   3    1, 2 or 3: 6 may be over 232,448 bytes of shared memory
+//
+// If a result is wrong, look at tiles where they are complete; a place such as gemm_cluster.py:N is in the comments
+// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
+// prints a shared tile, or what the thread holds of a fragment.
+//   C_local  after gemm_cluster.py:48-49; before gemm_cluster.py:54, which stores it
+// `tile2cu run gemm_cluster.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
+// a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
+// racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
+// roundings stated above.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is gemm_cluster_kernel. -Xptxas -v prints registers and spills.
@@ -151,7 +172,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(block_threads)
       warpgroup_arrive();
       tl::wgmma(C_local_mma{}, warpgroup, A_shared(_, _, stage), tl::swap_modes(B_shared(_, _, stage)), C_local);
       warpgroup_commit_batch();
-      warpgroup_wait<0>();
+      warpgroup_wait<0>();  // its operands may be overwritten
       warpgroup_fence_operand(C_local);
 
       // gemm_cluster.py:50  if T.get_thread_binding() % 32 == 0:

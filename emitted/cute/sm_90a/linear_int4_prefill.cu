@@ -34,6 +34,30 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
+// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
+//   block_M     256  multiples of 8 up to 256: 264 is over 256 columns of one wgmma
+//   block_N     128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
+//   block_K     64   64 alone: 128-byte swizzle of X_shared; 128 is over 232,448 bytes of shared memory
+//   num_stages  4    1, 2, 3 or 4: 5 is over 232,448 bytes of shared memory
+//   threads     256  256 or 512: whole warpgroups; equal parts of 128 x 256 for each warpgroup
+//
+// If a result is wrong, look at tiles where they are complete; a place such as linear_int4_prefill.py:N is in the
+// comments of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one
+// thread, prints a shared tile, or what the thread holds of a fragment.
+//   X_shared, packed  in iteration ko, after its consumer_wait
+//   Y_local           after linear_int4_prefill.py:71 and the wait for that MMA; before linear_int4_prefill.py:73,
+//                     which stores it
+// `tile2cu run linear_int4_prefill.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled
+// kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool
+// memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
+// roundings stated above.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is linear_int4_prefill_kernel. -Xptxas -v prints registers and spills.
@@ -184,6 +208,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   Tensor W_local =
       make_tensor<half_t>(partition_shape_C(W_local_mma{}, Shape<Int<block_N>, Int<block_K>>{}));  // (V, M, N)
   Tensor Y_local = partition_fragment_C(Y_local_mma{}, Shape<Int<block_N>, Int<block_M>>{});       // (V, M, N)
+  // Scales of the iteration's first and second group, and of the next iteration's.
   Tensor first = make_tensor<half_t>(_2{});        // this thread's rows of W_local
   Tensor second = make_tensor<half_t>(_2{});       // this thread's rows of W_local
   Tensor next_first = make_tensor<half_t>(_2{});   // this thread's rows of W_local

@@ -23,6 +23,23 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X and W to 16 bytes; Y to 4 bytes (else
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
+// error that states what does not fit.
+//   threads  64  multiples of 32 up to 1,024
+//
+// If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
+// kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints a
+// shared tile, or what the thread holds of a fragment.
+//   x, W_shared  in iteration ko, after the barrier at its start
+//   total        before w2a8.py:86-87, which stores it
+// `tile2cu run w2a8_gemv.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a
+// simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
+// racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is w2a8_gemv_kernel. -Xptxas -v prints registers and spills.

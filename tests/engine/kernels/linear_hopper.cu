@@ -24,6 +24,29 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
+// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
+// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
+//   block_M     64   64, 128 or 192: 16 rows for each of 4 warps; 256 is over 255 registers per thread
+//   block_N     128  multiples of 8 up to 256: 264 is over 256 columns of one wgmma
+//   block_K     64   64, 128, 192 or 256: 128-byte swizzle of X_shared; 320 is over 232,448 bytes of shared memory
+//   num_stages  2    1 to 8: 9 is over 232,448 bytes of shared memory
+//   threads     128  128, 256 or 512: whole warpgroups; equal parts of 64 x 128 for each warpgroup
+//
+// If a result is wrong, look at tiles where they are complete; a place such as linear.py:N is in the comments of the
+// kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that
+// compute, prints elements with their coordinates.
+//   X_shared, W_shared  in iteration ko, after its consumer_wait
+//   Y_local             after linear.py:23; before linear.py:24, which stores it
+// `tile2cu run linear_hopper.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
+// races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
+// roundings stated above.
+//
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernel is linear_hopper_kernel. -Xptxas -v prints
 // registers and spills.
@@ -123,7 +146,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   for (int ko = 0; ko < num_iterations; ++ko) {
     pipeline.consumer_wait(ko);
     // linear.py:23  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
-    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major; complete on return
+    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major; complete on return: its operands may be
+    // overwritten
     tl::gemm(X_shared[ko % num_stages], tl::transposed(W_shared[ko % num_stages]), Y_local);
     pipeline.consumer_release(ko);
   }

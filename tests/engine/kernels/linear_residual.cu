@@ -25,6 +25,29 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
+// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
+// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
+// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
+// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
+// Another number of threads changes the partition among warps.
+//   block_M     64   multiples of 32 up to 480: 16 rows for each of 2 warps; 512 is over 255 registers per thread
+//   block_N     64   multiples of 16 up to 496: 8 columns for each of 2 warps; 512 is over 255 registers per thread
+//   block_K     32   multiples of 32 up to 320: 64-byte swizzle of X_shared; 352 is over 166,912 bytes of shared memory
+//   num_stages  2    1 to 20: 21 is over 166,912 bytes of shared memory
+//   threads     128  32, 64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each warp
+//
+// If a result is wrong, look at tiles where they are complete; a place such as linear.py:N is in the comments of the
+// kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that
+// compute, prints elements with their coordinates.
+//   X_shared, W_shared  in iteration ko, after the barrier at its start
+//   Y_local             after linear.py:50; before linear.py:51-53, which stores it
+// `tile2cu run linear_residual.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
+// races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
+// results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
+// roundings stated above.
+//
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is linear_residual_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV

@@ -23,6 +23,16 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// If a result is wrong, look at tiles where they are complete; a place such as rmsnorm.py:N is in the comments of
+// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
+// that compute, prints elements with their coordinates.
+//   x  before rmsnorm.py:56-58, which stores it
+// `tile2cu run rmsnorm.cu --size M=...` executes this file on a CPU and reports races, wrong barriers, out-of-bounds
+// and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer
+// --tool memcheck, racecheck, initcheck or synccheck.
+// Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
+// before the stream has reached the call; an output that overlaps an input.
+//
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is rmsnorm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rmsnorm.py:N a line of that file. A TV
