@@ -450,8 +450,8 @@ CUTE_DEVICE auto unpack_uint4(int less, const Tensor& bytes, const Indices&... a
   return numbers;
 }
 
-// n sums of a fragment, from element v on, += the dot products of the four 2-bit numbers of each byte of `packed`, less
-// `less` each, and elements first to first + 4 n - 1 of an int8 row, four to a byte: four products an instruction.
+// n sums of a fragment, from element v on, += the dots of the four 2-bit numbers of each byte of `packed`, less
+// `less` each, and elements first to first + 4 n - 1 of an int8 row, four to a byte: four terms per instruction.
 // dp4a_total adds all of them to the first sum. Preconditions: those of elements_at; n % 4 == 0.
 template <int n, class Sums, class Packed, class Row, class Dot>
 CUTE_DEVICE void add_dots(Sums& sums, int v, const Packed& packed, const Row& row, int first, const Dot& dot) {

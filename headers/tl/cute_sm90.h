@@ -46,32 +46,32 @@ template <int stages> struct FullEmptyBarriers {
     cute::set_barrier_transaction_bytes(full[state.index()], bytes);
     return full[state.index()];
   }
-  // The same for the tile of an iteration, which consumers are told with the stage.
+  // The same for the tile of an iteration, which it publishes with the stage.
   template <class Iteration>
   CUTE_DEVICE uint64_t& producer_acquire(const PipelineState& state, int bytes,
-                                         ActiveIterations<stages, Iteration>& told, const Iteration& iteration) {
+                                         ActiveIterations<stages, Iteration>& published, const Iteration& iteration) {
     cute::wait_barrier(empty[state.index()], state.phase());
-    told.iteration[state.index()] = iteration;
-    told.active[state.index()] = true;
+    published.iteration[state.index()] = iteration;
+    published.active[state.index()] = true;
     cute::set_barrier_transaction_bytes(full[state.index()], bytes);
     return full[state.index()];
   }
   // Publishes the end of such a loop: a stage without a tile. Called by: the producer's one thread.
   template <class Iteration>
-  CUTE_DEVICE void producer_end(const PipelineState& state, ActiveIterations<stages, Iteration>& told) {
+  CUTE_DEVICE void producer_end(const PipelineState& state, ActiveIterations<stages, Iteration>& published) {
     cute::wait_barrier(empty[state.index()], state.phase());
-    told.active[state.index()] = false;
+    published.active[state.index()] = false;
     cute::arrive_barrier(full[state.index()]);
   }
   // Waits for the stage. Returns whether it has a tile, and of which iteration; releases it if it has none. Called by:
   // whole consumer warps.
   template <class Iteration>
-  CUTE_DEVICE bool consumer_next(const PipelineState& state, const ActiveIterations<stages, Iteration>& told,
+  CUTE_DEVICE bool consumer_next(const PipelineState& state, const ActiveIterations<stages, Iteration>& published,
                                  Iteration& iteration) {
     consumer_wait(state);
-    const bool active = told.active[state.index()];
+    const bool active = published.active[state.index()];
     if (active)
-      iteration = told.iteration[state.index()];
+      iteration = published.iteration[state.index()];
     else
       consumer_release(state);
     return active;

@@ -408,7 +408,7 @@ def literal(value: Number, dtype: DType) -> str:
 
 
 def _float(value: float) -> str:
-    """The value; where it has more digits than a float can tell apart, the shortest that C++ rounds to the same one."""
+    """The value; where it has more digits than a float distinguishes, the shortest that C++ rounds to the same one."""
     wanted = _as_float(value)
     shorter = [float(f"{value:.{digits}g}") for digits in range(1, _DIGITS + 1)]
     if wanted is None or shorter[-1] == value:

@@ -250,7 +250,7 @@ class Overlap:
         return (each, *ended, StatementView("branch", {"condition": f"{k} > 0"}, body=last))
 
     def _given(self) -> str:
-        """What tells a part its iteration."""
+        """How a part states its iteration."""
         op = self.op
         return called(op.visiting, self.kernel.printer.names)["work"] if op.visiting is not None else ""
 

@@ -432,7 +432,7 @@ class Copies:
     def tile(self, tile: Buffer) -> str:
         """A shared tile, of its stage where it has several."""
         if any(each.tile is tile and is_stacked(tile, each.layout) for each in self.plan.shared):
-            raise unsupported(f"several tiles of {tile.name} at once", self.plan.launch.span)
+            raise unsupported(f"several tiles of {tile.name} together", self.plan.launch.span)
         name, stage = self.printer.names(tile.name), self.printer.stages.get(tile.name)
         return f"{name}({', '.join(['_'] * tile.rank)}, {stage})" if stage else name
 

@@ -230,11 +230,11 @@ class ElementLoop(ElementStatements):
         return [*arrays.lines, *lines]
 
     def _dots(self, op: structure.DotsOfFour) -> str:
-        """Four products of bytes at a time, in each vector of the thread's elements."""
+        """Dots of four bytes, in each vector of the thread's elements."""
         dot, printer, vector = op.dot, self.printer, self.op.vector
         partition = self.fragments.partition(self.op.layout, op.source.span)
         if not self._takes_vectors(partition) or partition.vector != vector:
-            raise unsupported("dot products of bytes whose vectors are no thread's", op.source.span)
+            raise unsupported("dots of bytes whose vectors are no thread's", op.source.span)
         self.by_vectors = True
         v, last = self.fragments.counter("v"), printer.names(self.op.vars[-1].name)
         sums, packed = (printer.names(each.name) for each in (dot.sum.buffer, dot.packed))

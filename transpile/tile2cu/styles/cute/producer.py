@@ -216,7 +216,7 @@ class Role:
             return self._scheduled(loop, loads) if skips else self._loads(producer.iterations, loop, loads)
 
     def _published(self, begin: tuple[StatementView, ...]) -> tuple[StatementView, ...]:
-        """The same where iterations are skipped; the others are told which are active, and when that was the last."""
+        """The same where iterations are skipped; it publishes which are active, and when that was the last."""
         first = self.producer.rings[0].tile
         state, barriers = self.state(first), self.barriers(first)
         end = text_line(f"{barriers}.producer_end({state}, {ACTIVE_ROW});\n++{state};")

@@ -259,7 +259,7 @@ class Roles:
         return (replace(self._each_stage(texts, loads), gap=True), done)
 
     def _loads_of_active(self) -> tuple[StatementView, ...]:
-        """The same where iterations are skipped; the others are told which are active, and when that was the last."""
+        """The same where iterations are skipped; it publishes which are active, and when that was the last."""
         ring = pipeline_name(self.producer.rings[0].tile, self.printer.names)
         end = text_line(f"if ({tl.THREAD}() == threads) {ring}.end(k_base + tile_iter);")
         (visits,) = self.body.views(self.producer.nested)
