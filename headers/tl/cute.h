@@ -745,8 +745,8 @@ template <class T, class Pairs> CUTE_DEVICE auto half_of(const Pairs& pairs, int
   return found;
 }
 // c += a @ b of 8-bit floats T, for targets that multiply these as half_t: two MMAs of half the operands each.
-// `pairs_a` is (M, K / 2) and `pairs_b` is (N, K / 2), both in shared memory; load_a and load_b are copy atoms of half_t
-// (ldmatrix of pairs). Called by: all threads of the MMA.
+// `pairs_a` is (M, K / 2) and `pairs_b` is (N, K / 2), both in shared memory; load_a and load_b are copy atoms of
+// half_t (ldmatrix of pairs). Called by: all threads of the MMA.
 template <class T, class Mma, class LoadA, class LoadB, class A, class B, class C>
 CUTE_DEVICE void gemm_as_half(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& pairs_a,
                               const B& pairs_b, C& c) {

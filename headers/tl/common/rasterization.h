@@ -19,9 +19,7 @@ struct BlockCoord {
 // A tile that the block computes in place of the one at its own index. The CPU engine notes which it is, for tests that
 // run only some of the blocks.
 TL_DEVICE BlockCoord taken(BlockCoord tile) {
-#if defined(TL_HOST)
-  tl_engine_note_tile(unsigned(tile.x), unsigned(tile.y), unsigned(tile.z));
-#endif
+  note_tile(tile.x, tile.y, tile.z);
   return tile;
 }
 TL_DEVICE BlockTile taken(BlockTile tile) {

@@ -22,6 +22,8 @@ constexpr int warp_size = 64;
 
 // The linear thread index: emitted blocks are one-dimensional.
 TL_DEVICE int thread_of_block() { return static_cast<int>(threadIdx.x); }
+// On a GPU nobody asks which tile a block computes.
+TL_DEVICE void note_tile(int, int, int) {}
 
 namespace hip {
 // A dependent false, for a static_assert in functions that this target lacks.

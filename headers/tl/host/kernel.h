@@ -78,4 +78,7 @@ TL_ENGINE_VARIABLE int tl_engine_thread;  // linear index in the block
 namespace tl {
 constexpr int warp_size = TL_WARP_SIZE;
 TL_DEVICE int thread_of_block() { return tl_engine_thread; }
+TL_DEVICE void note_tile(int x, int y, int z) {
+  tl_engine_note_tile(static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z));
+}
 }  // namespace tl

@@ -23,6 +23,7 @@ GRIDS = ((8, 8), (5, 7), (3, 12), (12, 3), (1, 4))
 PROGRAM = """
 #include <tl/tl.h>
 #include <cstdio>
+extern "C" void tl_engine_note_tile(uint32_t, uint32_t, uint32_t) {}  // the engine is not linked
 template <tl::GroupOf across, int xcds> void groups(unsigned columns, unsigned rows, unsigned group) {
   for (unsigned block = 0; block < columns * rows; ++block) {
     const unsigned index = tl::index_by_xcd<xcds>(block, columns * rows);
