@@ -404,8 +404,8 @@ template <class Tile> CK_TILE_DEVICE bool any_changed(const Tile& a, const Tile&
   return ballot(found) != 0;
 }
 
-// The registers of an accumulator as vectors of 4, as MFMA writes them: of single values that are merged behind a branch
-// clang 19 copies all to other registers.
+// The registers of an accumulator as vectors of 4, as MFMA writes them: of single values that are merged behind a
+// branch clang 19 copies all to other registers.
 template <class Tile> struct RunsOf {
   using Run = float __attribute__((ext_vector_type(4)));
   static constexpr int count = Tile::get_thread_buffer_size() / 4;

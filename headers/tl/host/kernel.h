@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine.h"
+
 #define TL_HOST 1
 #define __global__
 #define __device__
