@@ -13,8 +13,8 @@ inline hipError_t compare_arch(const char* /*arch*/, int /*device*/, bool& same)
   return hipSuccess;
 }
 #else
-// The name of an architecture without its features (gfx942 of gfx942:sramecc+:xnack-), a character per byte; 0 if it has
-// more than 8.
+// The name of an architecture without its features (gfx942 of gfx942:sramecc+:xnack-), a character per byte; 0 if it
+// has more than 8.
 inline uint64_t packed_name(const char* name) {
   uint64_t packed = 0;
   for (int i = 0; name[i] != 0 && name[i] != ':'; ++i) {
