@@ -78,6 +78,12 @@ class If(Op):
         both = ((self.condition, self.then), (negated(self.condition), self.orelse))
         return tuple((on, tuple(each for part in arm for each in part.statements)) for on, arm in both if arm)
 
+    @property
+    def only(self) -> Op | None:
+        """What the branch does, if it is one operation without an alternative."""
+        alone = not self.orelse and len(self.then) == 1 and len(self.then[0].statements) == 1
+        return self.then[0].statements[0].op if alone else None
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OfGroup(Op):

@@ -33,6 +33,12 @@ class Access:
         return self.buffer.name, self.indices
 
 
+def written_by(loop: structure.Elementwise) -> set[Buffer]:
+    """The tiles and tensors that a loop over elements writes."""
+    accesses = accesses_of(loop.body)
+    return {each.buffer for each in accesses if each.writes}
+
+
 def accesses_of(body: tuple[structure.Statement, ...], conditions: tuple[Expr, ...] = ()) -> Iterator[Access]:
     """The elements that statements read and write, in order."""
     for op in (each.op for each in body):

@@ -15,7 +15,7 @@ from tile2cu.plan.traversal import operations
 from tile2cu.styles.base.claims import comment
 from tile2cu.styles.base.comments import about_vote, listed, rule_line
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.elements import accesses_of
+from tile2cu.styles.base.elements import written_by
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.scalars import prelude_values, scalar
@@ -116,7 +116,7 @@ class CkKernel(Statements):
             case structure.If() if (tile := self._changed(op)) is not None:
                 name = self.printer.names(tile.name)
                 opening = f"{words.CHANGE_IF}({self.printer.condition(op.condition)}, {name}, [&](auto& {name}) {{"
-                return StatementView("ck_change_if", {"head": opening}, body=self.views(op.then))
+                return replace(self.control(op), kind="ck_change_if", parts={"head": opening})
             case structure.If() | structure.For() | structure.While():
                 return self.control(op)
             case _:
@@ -131,10 +131,9 @@ class CkKernel(Statements):
 
     def _changed(self, op: structure.If) -> Buffer | None:
         """The accumulator that a loop under a condition changes, where it does nothing else."""
-        inside = [each.op for part in op.then for each in part.statements]
-        if op.orelse or len(inside) != 1 or not isinstance(inside[0], structure.Elementwise):
+        if not isinstance(op.only, structure.Elementwise):
             return None
-        written = {each.buffer for each in accesses_of(inside[0].body) if each.writes}
+        written = written_by(op.only)
         tile = written.pop() if len(written) == 1 else None
         if tile is None or tile.scope is not Scope.FRAGMENT or tile.dtype != FLOAT32 or written:
             return None
