@@ -86,17 +86,14 @@ class _Predicates:
         return found
 
     def rest(self, body: Body) -> Body:
-        """Statements; those behind a branch with exits run where the thread is still active."""
+        """Statements; those behind an exit run where the thread is still active."""
         for at, stmt in enumerate(body):
-            match stmt:
-                case Break() | Continue():
-                    return (*body[:at], *self.left(stmt))
-                case If() if any(exits((stmt,))):
-                    behind = self.rest(body[at + 1 :])
-                    guarded = (If(condition=self.guard, then=behind, span=behind[0].span),) if behind else ()
-                    return (*body[:at], with_bodies(stmt, self.rest), *guarded)
-                case _:
-                    pass
+            if not any(exits((stmt,))):
+                continue
+            ended = self.left(stmt) if isinstance(stmt, Break | Continue) else (with_bodies(stmt, self.rest),)
+            behind = self.rest(body[at + 1 :])
+            guarded = (If(condition=self.guard, then=behind, span=behind[0].span),) if behind else ()
+            return (*body[:at], *ended, *guarded)
         return body
 
     def left(self, stmt: Break | Continue) -> Body:
