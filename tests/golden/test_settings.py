@@ -1,172 +1,148 @@
-"""The values that a source's head states for tile parameters: with them its design stays, beside them it does not.
+"""What a source's head states of the next values of tile parameters: each is emitted, and takes and is what it states.
 
-The rules decide the kernel anew with values inside and outside of what the text states.
+The head asks the rules when it is written; the test traces, decides and emits the example with each value anew.
 """
 
+import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from tests.golden.cases import GOLDEN, ROOT, Golden
+from tests.golden.cases import GOLDEN, ROOT, TOOL, Golden
 from tile2cu.analysis.uses import statements
 from tile2cu.api import resolved_kernels
-from tile2cu.core.decisions import INSTRUCTION, PIPELINE, SHARED_LAYOUT, STORE_STAGING, WARPS
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Gemm, Loop
-from tile2cu.emitter import Resolved, seen_by
-from tile2cu.emitter.settings import register_limit
-from tile2cu.plan.registers import tile_registers
+from tile2cu.core.origin import EmitOptions
+from tile2cu.core.program import Loop
+from tile2cu.emitter import Resolved, emit_kernel, seen_by
+from tile2cu.emitter.settings import Design, differences
 from tile2cu.targets import find
 
-ROW = re.compile(r"^//   (\w+) +([\d,]+)  (.*)$")
-CASES = [(golden, name) for golden in GOLDEN for name in golden.files() if name.endswith((".cu", ".hip"))]
+ROW = re.compile(r"^//   (?:(\w+) +([\d,]+)|) +([\d,]+)  (\S.*)$")
+START = "// To change a tile size"
+
+
+def _files() -> Iterator[tuple[Golden, Path]]:
+    """The emitted sources, with the examples that they are of."""
+    for golden in GOLDEN:
+        for path in sorted((ROOT / "emitted" / golden.folder).glob("*.*")):
+            head = path.read_text(encoding="utf-8").partition("\n")[0] if path.suffix in (".cu", ".hip") else ""
+            if f" from {golden.example} " in head:
+                yield golden, path
+
+
+CASES = {str(path.relative_to(ROOT / "emitted")): (golden, path) for golden, path in _files()}
 
 
 @dataclass(frozen=True)
 class Stated:
-    """A line of the head: a parameter with its value, the values that keep the design, and what it says of others."""
+    """A line of the head: a parameter, its value and another, and what that gives."""
 
     name: str
     value: int
-    kept: Sequence[int]
-    about: str
-
-    @property
-    def inside(self) -> list[int]:
-        """The first and the last of the values, and those next to the kernel's own."""
-        at = list(self.kept).index(self.value)
-        near = {self.kept[0], self.kept[-1], self.kept[max(at - 1, 0)], self.kept[min(at + 1, len(self.kept) - 1)]}
-        return sorted(near - {self.value})
-
-    def outside(self, step: int, most: int) -> list[int]:
-        """Values between and next to those that are stated, in steps that such a parameter may have."""
-        if "at least" in self.about or "may be over" in self.about:
-            return []
-        between = [value for value in range(step, self.kept[-1], step) if value not in self.kept]
-        return sorted({*between[:1], *between[-1:], *([self.kept[-1] + step] if self.kept[-1] + step <= most else [])})
+    other: int
+    gives: str
 
 
-def stated(text: str) -> Iterator[Stated]:
-    """The lines of a source's head about parameters, with those that continue them."""
-    lines = text[text.index("// To change a tile size") :].split("//\n")[0].splitlines()
-    rows: list[list[str]] = []
-    for line in lines:
-        if found := ROW.match(line):
-            rows.append([*found.groups()])
-        elif rows:
-            rows[-1][2] += " " + line.removeprefix("//").strip()
-    for name, value, about in rows:
-        yield Stated(name, number(value), values_of(about.strip()), about)
+def section(text: str) -> list[str]:
+    """The lines of a source's head about parameters."""
+    return text[text.index(START) :].split("\n//\n")[0].splitlines() if START in text else []
 
 
-def values_of(about: str) -> Sequence[int]:
-    """The values in the words of a head."""
-    words = about.split(": ")[0]
-    numbers = [number(each) for each in re.findall(r"[\d,]*\d", words)]
-    if words.startswith("multiples"):
-        return range(numbers[0], numbers[1] + 1, numbers[0])
-    if " to " in words:
-        return range(numbers[0], numbers[1] + 1)
-    return numbers
+def stated(text: str) -> list[Stated]:
+    """What a source's head states of other values."""
+    found: list[Stated] = []
+    for line in section(text):
+        if row := ROW.match(line):
+            name, value, other, gives = row.groups()
+            if name is None:
+                name, value = found[-1].name, str(found[-1].value)
+            found.append(Stated(name, number(value), number(other), gives))
+        elif found:
+            found[-1] = replace(found[-1], gives=f"{found[-1].gives} {line.removeprefix('//').strip()}")
+    return found
 
 
 def number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-@dataclass(frozen=True)
-class Design:
-    """What the head says that a value within the stated ones keeps."""
-
-    mmas: tuple[object, ...]
-    warps: tuple[object, ...]
-    swizzles: tuple[int, ...]
-    stages: tuple[int, ...]
-    stores: int
-    registers: int
-
-    @classmethod
-    def of(cls, launches: tuple[Resolved, ...]) -> "Design":
-        gemms = [(each, op) for each in launches for op in statements(each.launch.body, Gemm)]
-        instructions = [each.facts.get(op, INSTRUCTION) for each, op in gemms]
-        loops = [(each, op) for each in launches for op in statements(each.launch.body, Loop)]
-        pipelines = [each.facts.get(op, PIPELINE) for each, op in loops]
-        tiles = [each.facts.get(tile, SHARED_LAYOUT) for each in launches for tile in each.launch.tiles]
-        stagings = (each.facts.get(each.launch, STORE_STAGING) or () for each in launches)
-        return cls(
-            mmas=tuple((i.unit, i.k, i.operands, i.accumulator) for i in instructions if i is not None),
-            warps=tuple(each.facts.get(op, WARPS) for each, op in gemms),
-            swizzles=tuple(tile.swizzle for tile in tiles if tile is not None),
-            stages=tuple(each.stages for each in pipelines if each is not None),
-            stores=sum(staging.where is None for own in stagings for staging in own),
-            registers=max(tile_registers(each) for each in launches),
-        )
-
-
-def launches_of(golden: Golden, name: str, **values: object) -> tuple[Resolved, ...]:
+def launches_of(golden: Golden, path: Path, **values: object) -> tuple[Resolved, ...]:
+    """A kernel of an example, decided with other values than those of emitted/."""
     (found,) = resolved_kernels(
         ROOT / "examples" / golden.example,
-        kernel=Path(name).stem,
+        kernel=path.stem,
         target=seen_by(golden.style, find(golden.target)),
         bindings={**golden.bindings, **values},
     )
-    return found
+    return tuple(replace(each, decide=None) for each in found)
 
 
-def lost(own: tuple[Resolved, ...], golden: Golden, name: str, parameter: str, value: int) -> str:
-    """What of a kernel's design a value of a parameter does not keep; empty for nothing."""
-    try:
-        other = launches_of(golden, name, **{parameter: value})
-    except Tile2CuError as error:
-        return f"{error.code}: {error.message}"
-    old, new = Design.of(own), Design.of(other)
-    if old.mmas != new.mmas:
-        return "MMAs"
-    if new.registers > max(old.registers, *(register_limit(each) for each in own)):
-        return "registers"
-    if any(each.launch.threads_of == parameter for each in own):
-        return ""
-    if any(loop.stages_of == parameter for each in own for loop in statements(each.launch.body, Loop)):
-        return "stages" if {*new.stages} - {*old.stages, value} or old.stores != new.stores else ""
-    if old.warps != new.warps:
-        return "warps"
-    exactly = own[0].target.is_amd
-    if len(old.swizzles) != len(new.swizzles) or any(
-        a > b or (exactly and a != b) for a, b in zip(old.swizzles, new.swizzles, strict=True)
-    ):
-        return "swizzles"
-    return "stages" if old.stages != new.stages else "stores" * (old.stores != new.stores)
+def shared_bytes(manifest: str) -> int:
+    """The most shared memory that a launch of an emitted kernel takes, by its manifest."""
+    read = json.loads(manifest)
+    return max(int(each["shared_bytes"]) for each in read.get("launches") or [read["launch"]])
+
+
+def taken(text: str) -> tuple[int, int]:
+    """The bytes of shared memory and the registers in a sentence of the head."""
+    shared = re.search(r"([\d,]+) bytes of (?:shared memory|LDS)", text)
+    registers = re.search(r"([\d,]+) registers for tiles", text)
+    return number(shared[1]) if shared else 0, number(registers[1]) if registers else 0
 
 
 @pytest.mark.sweep(every=6)
-@pytest.mark.parametrize(("golden", "name"), CASES, ids=[name for _, name in CASES])
-def test_a_parameter_has_the_values_that_the_head_states(golden: Golden, name: str) -> None:
-    text = golden.files()[name] if "To change a tile size" in golden.files()[name] else ""
-    own = launches_of(golden, name)
-    target = own[0].target
-    for each in stated(text) if text else ():
-        constant = re.search(rf"\b{each.name} = (\d+)\b", text.partition("#include")[2])
-        assert constant is None or int(constant[1]) == each.value
-        of_threads = any(launch.launch.threads_of == each.name for launch in own)
-        of_stages = any(loop.stages_of == each.name for one in own for loop in statements(one.launch.body, Loop))
-        step = target.warp_size if of_threads else 1 if of_stages or not isinstance(each.kept, list) else 8
-        most = target.max_threads if of_threads else 1 << 14
-        broken = {value: lost(own, golden, name, each.name, value) for value in each.inside}
-        assert not any(broken.values()), (each, broken)
-        kept = [value for value in each.outside(step, most) if not lost(own, golden, name, each.name, value)]
-        assert not kept, (each, kept)
+@pytest.mark.parametrize("name", CASES)
+def test_other_values_give_what_the_head_states(name: str) -> None:
+    golden, path = CASES[name]
+    text = path.read_text(encoding="utf-8")
+    own = launches_of(golden, path)
+    design = Design.of(own)
+    rows = stated(text)
+    if rows:
+        manifest = path.with_suffix(".json").read_text(encoding="utf-8")
+        about = " ".join(line.removeprefix("// ") for line in section(text)).partition("This kernel takes")[2]
+        assert taken(about.partition(". These values")[0]) == (shared_bytes(manifest), design.registers)
+    for row in rows:
+        constant = re.search(rf"\b{row.name} = (\d+)\b", text.partition("#include")[2])
+        assert constant is None or int(constant[1]) == row.value
+        code = re.match(r"(T2C-\w+): (.*)", row.gives)
+        try:
+            launches = launches_of(golden, path, **{row.name: row.other})
+            emitted = emit_kernel(launches, tool=TOOL, options=EmitOptions(style=golden.style))
+        except Tile2CuError as error:
+            assert code, (row, error.code)
+            assert code[1] == error.code
+            assert re.findall(r"[\d,]*\d", code[2]) == re.findall(r"[\d,]*\d", error.message)
+            continue
+        assert not code, row
+        other = Design.of(launches)
+        assert taken(row.gives) == (shared_bytes(emitted.manifest), other.registers), row
+        assert ("over the" in row.gives) == (other.registers > other.limit), row
+        loops = [loop for each in launches for loop in statements(each.launch.body, Loop)]
+        asked = row.other if any(loop.stages_of == row.name for loop in loops) else 0
+        changes = "; ".join(part for part in row.gives.split("; ") if re.match(r"other |stages: |no stages", part))
+        assert changes == differences(design, other, asked=asked), row
+        for each in launches:
+            assert each.launch.threads_of != row.name or each.launch.threads == row.other
 
 
 def test_heads_state_values_where_a_kernel_has_parameters() -> None:
-    without = {name for golden, name in CASES if "To change a tile size" not in golden.files()[name]}
-    assert {Path(name).stem for name in without} <= {"rmsnorm", "rmsnorm_silu", "dequant_gemv"}
+    without = {path.stem for _, path in CASES.values() if not stated(path.read_text(encoding="utf-8"))}
+    assert without <= {"rmsnorm", "rmsnorm_silu", "dequant_gemv"}
+    assert {path for path in (ROOT / "emitted").rglob("*") if path.suffix in (".cu", ".hip")} == {
+        path for _, path in CASES.values()
+    }
 
 
-def test_the_words_for_values_are_read_as_they_are_written() -> None:
-    assert list(values_of("64, 128 or 1,024: 128-byte swizzle of B_shared; 2,048 is over 1 byte")) == [64, 128, 1024]
-    assert list(values_of("multiples of 32 up to 128")) == [32, 64, 96, 128]
-    assert list(values_of("1 to 3: 4 is over 100 bytes of LDS")) == [1, 2, 3]
-    assert list(values_of("128 alone: K in steps of 16")) == [128]
+def test_what_changes_is_named() -> None:
+    own = Design(traits=(("a", 1), ("b", 2)), stages=(2,), shared=0, registers=0, limit=255)
+    assert differences(own, own) == ""
+    assert differences(own, replace(own, traits=(("a", 1), ("b", 3)))) == "other b"
+    assert differences(own, replace(own, stages=(1,))) == "stages: 1"
+    assert differences(own, replace(own, stages=(3,)), asked=3) == ""
+    assert differences(own, own, asked=3) == "stages: 2"
+    assert differences(own, replace(own, stages=()), asked=1) == "no stages"

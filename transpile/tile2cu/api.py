@@ -294,7 +294,14 @@ def _resolved(program: Program, target: Target, name: str, retrace: fit.Retrace)
         raise fit.with_help(error, program, target.shared_limit, retrace, bytes_of) from None
     if name and name != program.name:
         program = replace(program, name=name, alias_of=program.alias_of or program.name)
-    return tuple(_launch(program, target, each) for each in contexts)
+    decide = partial(_decided, retrace, target)
+    return tuple(replace(_launch(program, target, each), decide=decide) for each in contexts)
+
+
+def _decided(retrace: fit.Retrace, target: Target, values: Mapping[str, int]) -> tuple[Resolved, ...]:
+    """What is decided about a kernel with other values of its parameters. Raises Tile2CuError."""
+    (program,) = retrace(values)
+    return tuple(_launch(program, target, each) for each in resolve_launches(program, target))
 
 
 def _launch(program: Program, target: Target, decided: Context) -> Resolved:

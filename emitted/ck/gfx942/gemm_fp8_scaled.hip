@@ -32,14 +32,19 @@
 // scales_B to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
 // arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
-// threads changes the partition among waves.
-//   block_M  128  multiples of 32 up to 256: 16 rows for each of 2 waves; 288 is over 65,536 bytes of LDS
-//   parts    2    2 alone: the branch that gemm_fp8_scaled.py:53 decides; 4 may be over 65,536 bytes of LDS
-//   threads  256  128, 256, 512 or 1,024: equal parts of 128 x 128 for each wave; 64 is over 512 registers per thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 248 registers for tiles. These values,
+// one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   40,960 bytes of LDS and 140 registers for tiles
+//                    256  65,536 bytes of LDS and 464 registers for tiles
+//   parts       2    1    65,536 bytes of LDS and 164 registers for tiles; other MMA instructions and partition among
+//                         waves; stages: 2
+//                    4    T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 a workgroup
+//   num_stages  4    3    49,152 bytes of LDS and 248 registers for tiles; stages: 1
+//                    5    49,152 bytes of LDS and 248 registers for tiles; stages: 1
+//   threads     256  128  49,152 bytes of LDS and 488 registers for tiles; other partition among waves
+//                    512  49,152 bytes of LDS and 124 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_fp8_scaled.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. printf of

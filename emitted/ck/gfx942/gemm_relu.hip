@@ -27,15 +27,21 @@
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
-// threads changes the partition among waves.
-//   block_M  128  multiples of 32 up to 384: 16 rows for each of 2 waves; 416 is over 65,536 bytes of LDS
-//   block_N  128  multiples of 64 up to 384: 128-byte swizzle of B_shared; 448 is over 65,536 bytes of LDS
-//   block_K  32   32 alone: 64-byte swizzle of A_shared
-//   threads  256  64, 128, 256, 512 or 1,024: equal parts of 128 x 128 for each wave
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 registers for tiles. These values,
+// one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   24,576 bytes of LDS and 44 registers for tiles
+//                    256  49,152 bytes of LDS and 152 registers for tiles
+//   block_N     128  64   24,576 bytes of LDS and 44 registers for tiles
+//                    256  49,152 bytes of LDS and 152 registers for tiles; other tiles or their swizzles in LDS
+//   block_K     32   16   16,384 bytes of LDS and 72 registers for tiles; other tiles or their swizzles in LDS
+//                    64   65,536 bytes of LDS and 96 registers for tiles; other tiles or their swizzles in LDS
+//   num_stages  3    2    16,384 bytes of LDS and 80 registers for tiles; stages: 1
+//                    4    32,768 bytes of LDS and 80 registers for tiles; stages: 2
+//   threads     256  128  32,768 bytes of LDS and 160 registers for tiles; other partition among waves and tiles or
+//                         their swizzles in LDS
+//                    512  32,768 bytes of LDS and 40 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_relu.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there

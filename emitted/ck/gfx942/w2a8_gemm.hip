@@ -29,15 +29,20 @@
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
-// threads changes the partition among waves.
-//   block_M  64   multiples of 32 up to 416: 16 rows for each of 2 waves; 448 is over 65,536 bytes of LDS
-//   block_N  64   multiples of 16 up to 352: columns in steps of 16; 368 is over 65,536 bytes of LDS
-//   block_K  128  128, 256 or 384: 128-byte swizzle of X_shared; 512 is over 65,536 bytes of LDS
-//   threads  128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each wave
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 registers for tiles. These values,
+// one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   14,336 bytes of LDS and 28 registers for tiles
+//                    128  26,624 bytes of LDS and 100 registers for tiles
+//   block_N     64   32   13,312 bytes of LDS and 36 registers for tiles
+//                    128  28,672 bytes of LDS and 88 registers for tiles
+//   block_K     128  64   9,216 bytes of LDS and 44 registers for tiles; other tiles or their swizzles in LDS
+//                    256  36,864 bytes of LDS and 72 registers for tiles
+//   num_stages  2    1    18,432 bytes of LDS and 52 registers for tiles
+//                    3    28,672 bytes of LDS and 52 registers for tiles; stages: 2
+//   threads     128  64   18,432 bytes of LDS and 104 registers for tiles; other partition among waves
+//                    256  18,432 bytes of LDS and 28 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints

@@ -27,11 +27,11 @@
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, X and W to 16 bytes; Y to 4 bytes (else
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
-// error that states what does not fit.
-//   threads  64  multiples of 64 up to 1,024
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 10,240 bytes of LDS and 104 registers for tiles. These values,
+// one changed at a time, give the following; after 'other' are the decisions that change.
+//   threads  64  128  10,240 bytes of LDS and 54 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints

@@ -36,13 +36,15 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   block_N     64  64 alone: 4 x 1 warps; 128 is over 255 registers per thread
-//   num_stages  2   1 to 8: 9 is over 166,912 bytes of shared memory
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 192 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_N     64  32   37,888 bytes of shared memory and 128 registers for tiles; other partition among warps and
+//                        tiles or their swizzles in shared memory
+//                   128  100,352 bytes of shared memory and 320 registers for tiles, over the 255 of a thread
+//   num_stages  2   1    41,984 bytes of shared memory and 192 registers for tiles
+//                   3    75,776 bytes of shared memory and 192 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete; a place such as attention_backward.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by

@@ -35,12 +35,15 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V and Output to 16 bytes (else
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   threads  128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each warp; 32 is over 255 registers per thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 122 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   num_stages  2    1    49,152 bytes of shared memory and 122 registers for tiles; no stages
+//                    3    49,152 bytes of shared memory and 122 registers for tiles; no stages
+//   threads     128  64   49,152 bytes of shared memory and 244 registers for tiles; other partition among warps
+//                    256  66,560 bytes of shared memory and 74 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete; a place such as attention_block_sparse.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by

@@ -34,14 +34,18 @@
 // bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   block_M     128  128 or 256: 16 rows for each of 8 warps; 384 is over 255 registers per thread
-//   num_stages  2    1 to 9: 10 is over 166,912 bytes of shared memory
-//   threads     256  128, 256, 512 or 1,024: equal parts of 128 x 64 for each warp
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 90 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   58,368 bytes of shared memory and 58 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
+//                    256  65,536 bytes of shared memory and 180 registers for tiles
+//   num_stages  2    1    32,768 bytes of shared memory and 90 registers for tiles
+//                    3    65,536 bytes of shared memory and 90 registers for tiles
+//   threads     256  128  49,152 bytes of shared memory and 180 registers for tiles; other partition among warps
+//                    512  83,968 bytes of shared memory and 58 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete; a place such as attention_backward.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by

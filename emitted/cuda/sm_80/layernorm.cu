@@ -30,13 +30,14 @@
 // to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
-// error that states what does not fit.
-//   block_M  4    1 to 8: 16 may be over 255 registers per thread
-//   threads  128  64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480, 512, 544, 576, 608, 640, 672,
-//                 704, 736, 768, 800, 832, 864, 896, 928, 960, 992 or 1,024: 32 is over 255 registers per thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 66 registers for tiles. These values, one changed at a time,
+// give the following; after 'other' are the decisions that change.
+//   block_M  4    2    32 bytes of shared memory and 34 registers for tiles
+//                 8    132 registers for tiles
+//   threads  128  64   132 registers for tiles
+//                 256  64 bytes of shared memory and 34 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete; a place such as layernorm.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

@@ -27,16 +27,21 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   chunk       64   64 alone: 16 rows for each of 4 warps; 128 is over 255 registers per thread
-//   block_V     64   64, 128 or 192: 128-byte swizzle of V_shared; 256 is over 255 registers per thread
-//   num_stages  2    1 to 6: 7 is over 166,912 bytes of shared memory
-//   threads     128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each warp; 32 is over 255 registers per
-//                    thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   chunk       64   32   36,864 bytes of shared memory and 64 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
+//                    128  106,496 bytes of shared memory and 288 registers for tiles, over the 255 of a thread
+//   block_V     64   32   45,056 bytes of shared memory and 80 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  81,920 bytes of shared memory and 176 registers for tiles
+//   num_stages  2    1    32,768 bytes of shared memory and 112 registers for tiles
+//                    3    81,920 bytes of shared memory and 112 registers for tiles
+//   threads     128  64   57,344 bytes of shared memory and 224 registers for tiles; other partition among warps
+//                    256  73,728 bytes of shared memory and 64 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete; a place such as linear_attention.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by

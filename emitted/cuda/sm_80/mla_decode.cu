@@ -44,16 +44,23 @@
 // to 16 bytes; lengths to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not
 // alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   num_split   4    2 to 32: the branch that mla_decode.py:146 decides
-//   block_H     64   32 or 64: 16 rows for each of 2 warps; 96 is over 166,912 bytes of shared memory
-//   block_N     32   32 alone: 8 columns for each of 4 warps; 64 is over 166,912 bytes of shared memory
-//   num_stages  2    1 or 2: 3 is over 166,912 bytes of shared memory
-//   threads     256  256 or 512: equal parts of 64 x 32 for each warp
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 154,624 bytes of shared memory and 156 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   num_split   4    2    154,624 bytes of shared memory and 156 registers for tiles
+//                    8    154,624 bytes of shared memory and 156 registers for tiles
+//   block_H     64   32   114,688 bytes of shared memory and 78 registers for tiles
+//                    128  T2C-L020: the tiles need 234,496 bytes of shared memory; sm_80 has 166,912 a block
+//   block_N     32   16   114,688 bytes of shared memory and 142 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
+//                    64   159,744 bytes of shared memory and 184 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory; stages: 1
+//   num_stages  2    1    117,760 bytes of shared memory and 156 registers for tiles
+//                    3    154,624 bytes of shared memory and 156 registers for tiles; stages: 2
+//   threads     256  128  153,600 bytes of shared memory and 312 registers for tiles, over the 255 of a thread; other
+//                         partition among warps and tiles or their swizzles in shared memory
+//                    512  154,624 bytes of shared memory and 78 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete; a place such as mla_decode.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

@@ -35,14 +35,22 @@
 // bytes; Lse to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
 // arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M     128  128 alone: 16 rows for each of 8 warps; 256 is over 240 registers per thread
-//   num_stages  2    1 to 6: 7 is over 232,448 bytes of shared memory
-//   threads     256  256 alone: whole warpgroups
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 99,328 bytes of shared memory and 154 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   108,544 bytes of shared memory and 90 registers for tiles; other MMA instructions, partition
+//                         among warps, tiles or their swizzles in shared memory, schedule of the loop, staging of
+//                         stores and register shares
+//                    256  132,096 bytes of shared memory and 276 registers for tiles, over the 240 of a thread; other
+//                         schedule of the loop
+//   num_stages  2    1    66,560 bytes of shared memory and 154 registers for tiles
+//                    3    132,096 bytes of shared memory and 154 registers for tiles
+//   threads     256  128  99,328 bytes of shared memory and 276 registers for tiles, over the 255 of a thread; other
+//                         partition among warps, schedule of the loop and register shares
+//                    512  151,552 bytes of shared memory and 90 registers for tiles; other MMA instructions, partition
+//                         among warps, tiles or their swizzles in shared memory, schedule of the loop, staging of
+//                         stores and register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as attention_backward.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by

@@ -39,16 +39,25 @@
 // 16 bytes; D to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias
 // other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M     64   64 or 128: 16 rows for each of 4 warps; 192 is over 255 registers per thread
-//   block_N     64   64, 128, 192 or 256: 128-byte swizzle of x_shared; 320 is over 256 columns of one wgmma
-//   block_K     64   64 or 128: 128-byte swizzle of CB_shared; 192 is over 255 registers per thread
-//   num_stages  2    1 to 11: 12 is over 232,448 bytes of shared memory
-//   threads     128  128 alone: whole warpgroups
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 76,800 bytes of shared memory and 122 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   51,200 bytes of shared memory and 106 registers for tiles; other MMA instructions, partition
+//                         among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
+//                    128  117,760 bytes of shared memory and 204 registers for tiles
+//   block_N     64   32   51,200 bytes of shared memory and 106 registers for tiles; other tiles or their swizzles in
+//                         shared memory and staging of stores
+//                    128  117,760 bytes of shared memory and 154 registers for tiles
+//   block_K     64   32   60,416 bytes of shared memory and 78 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  109,568 bytes of shared memory and 210 registers for tiles
+//   num_stages  2    1    60,416 bytes of shared memory and 122 registers for tiles
+//                    3    93,184 bytes of shared memory and 122 registers for tiles
+//   threads     128  64   67,584 bytes of shared memory and 204 registers for tiles; other MMA instructions, partition
+//                         among warps, pipelines and staging of stores
+//                    256  67,584 bytes of shared memory and 106 registers for tiles; other MMA instructions, partition
+//                         among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
 //
 // If a result is wrong, look at tiles where they are complete; a place such as chunk_scan.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

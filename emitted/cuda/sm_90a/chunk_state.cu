@@ -31,14 +31,18 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M  64   64, 128 or 192: 16 rows for each of 4 warps; 256 is over 255 registers per thread
-//   block_N  128  64, 128, 192 or 256: 128-byte swizzle of B_shared; 320 is over 256 columns of one wgmma
-//   threads  128  128 or 256: whole warpgroups
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 55,296 bytes of shared memory and 70 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M  64   32   31,744 bytes of shared memory and 38 registers for tiles; other MMA instructions, partition
+//                      among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
+//                 128  83,968 bytes of shared memory and 138 registers for tiles
+//   block_N  128  64   34,816 bytes of shared memory and 38 registers for tiles
+//                 256  96,256 bytes of shared memory and 134 registers for tiles
+//   threads  128  64   37,888 bytes of shared memory and 138 registers for tiles; other MMA instructions, partition
+//                      among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
+//                 256  55,296 bytes of shared memory and 38 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete; a place such as chunk_state.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

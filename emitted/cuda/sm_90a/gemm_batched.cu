@@ -23,16 +23,21 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M     128  128 or 256: 16 rows for each of 8 warps; 384 is over 232,448 bytes of shared memory
-//   block_N     128  64, 128, 192 or 256: 128-byte swizzle of B_shared; 320 is over 256 columns of one wgmma
-//   block_K     64   64 or 128: 128-byte swizzle of A_shared; 192 is over 232,448 bytes of shared memory
-//   num_stages  3    1 to 6: 7 is over 232,448 bytes of shared memory
-//   threads     256  128, 256 or 512: whole warpgroups; equal parts of 128 x 128 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 132,096 bytes of shared memory and 64 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   91,136 bytes of shared memory and 32 registers for tiles; other partition among warps
+//                    256  214,016 bytes of shared memory and 128 registers for tiles
+//   block_N     128  64   91,136 bytes of shared memory and 32 registers for tiles
+//                    256  214,016 bytes of shared memory and 128 registers for tiles
+//   block_K     64   32   82,944 bytes of shared memory and 64 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  230,400 bytes of shared memory and 64 registers for tiles
+//   num_stages  3    2    99,328 bytes of shared memory and 64 registers for tiles
+//                    4    164,864 bytes of shared memory and 64 registers for tiles
+//   threads     256  128  132,096 bytes of shared memory and 128 registers for tiles; other partition among warps
+//                    512  132,096 bytes of shared memory and 32 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_batched.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

@@ -26,16 +26,22 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   block_M     16   16, 48 or 80: 1 x 4 warps; 112 is over 232,448 bytes of shared memory
-//   block_N     64   64 or 128: 128-byte swizzle of B_shared; 192 is over 232,448 bytes of shared memory
-//   block_K     128  64, 128, 192, 256 or 320: 128-byte swizzle of A_shared; 384 is over 232,448 bytes of shared memory
-//   num_stages  4    1 to 10: 11 is over 232,448 bytes of shared memory
-//   threads     128  32, 64, 128 or 256: equal parts of 16 x 64 for each warp
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 94,208 bytes of shared memory and 8 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     16   8    80,384 bytes of shared memory and 4 registers for tiles; other MMA instructions, partition
+//                         among warps and tiles or their swizzles in shared memory
+//                    32   122,880 bytes of shared memory and 16 registers for tiles; other partition among warps
+//   block_N     64   32   55,296 bytes of shared memory and 4 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  172,032 bytes of shared memory and 16 registers for tiles
+//   block_K     128  64   53,248 bytes of shared memory and 8 registers for tiles
+//                    256  176,128 bytes of shared memory and 8 registers for tiles
+//   num_stages  4    3    73,728 bytes of shared memory and 8 registers for tiles
+//                    5    114,688 bytes of shared memory and 8 registers for tiles
+//   threads     128  64   94,208 bytes of shared memory and 16 registers for tiles; other partition among warps
+//                    256  94,208 bytes of shared memory and 4 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_few_rows.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

@@ -29,16 +29,24 @@
 // scales_B to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
 // arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M     128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
-//   parts       2    2 alone: the branch that gemm_fp8_scaled.py:53 decides; 4 may be over 232,448 bytes of shared
-//                    memory
-//   num_stages  4    1, 2, 3 or 4: 5 is over 232,448 bytes of shared memory
-//   threads     256  256 or 512: whole warpgroups; equal parts of 128 x 128 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   197,632 bytes of shared memory and 102 registers for tiles; other partition among warps,
+//                         staging of stores and register shares
+//                    256  197,632 bytes of shared memory and 396 registers for tiles, over the 240 of a thread; other
+//                         staging of stores; stages: 3
+//   parts       2    1    164,864 bytes of shared memory and 132 registers for tiles; other MMA instructions, partition
+//                         among warps and staging of stores
+//                    4    197,632 bytes of shared memory and 132 registers for tiles; other MMA instructions, partition
+//                         among warps and staging of stores; stages: 2
+//   num_stages  4    3    214,016 bytes of shared memory and 198 registers for tiles; other staging of stores
+//                    5    230,400 bytes of shared memory and 198 registers for tiles; stages: 4
+//   threads     256  128  230,400 bytes of shared memory and 396 registers for tiles, over the 255 of a thread; other
+//                         partition among warps and register shares
+//                    512  230,400 bytes of shared memory and 102 registers for tiles; other partition among warps and
+//                         register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_fp8_scaled.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by

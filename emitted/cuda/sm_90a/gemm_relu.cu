@@ -26,16 +26,26 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M     128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
-//   block_N     256  64, 128, 192 or 256: 128-byte swizzle of B_shared; 320 is over 256 columns of one wgmma
-//   block_K     64   64 alone: 128-byte swizzle of A_shared; 128 is over 232,448 bytes of shared memory
-//   num_stages  3    1, 2 or 3: 4 is over 232,448 bytes of shared memory
-//   threads     256  256 or 512: whole warpgroups; equal parts of 128 x 256 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 128 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   156,672 bytes of shared memory and 64 registers for tiles; other partition among warps
+//                    256  230,400 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
+//                         staging of stores and register shares
+//   block_N     256  128  132,096 bytes of shared memory and 64 registers for tiles
+//                    512  164,864 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
+//                         staging of stores and register shares; stages: 2
+//   block_K     64   32   140,288 bytes of shared memory and 128 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  197,632 bytes of shared memory and 128 registers for tiles; other staging of stores; stages:
+//                         2
+//   num_stages  3    2    164,864 bytes of shared memory and 128 registers for tiles
+//                    4    197,632 bytes of shared memory and 128 registers for tiles; other staging of stores
+//   threads     256  128  214,016 bytes of shared memory and 256 registers for tiles, over the 255 of a thread; other
+//                         partition among warps
+//                    512  214,016 bytes of shared memory and 64 registers for tiles; other partition among warps and
+//                         register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_relu.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

@@ -27,16 +27,25 @@
 // bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
-// number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Another number of threads changes the partition among warps.
-//   block_M     128  128 alone: 16 rows for each of 8 warps; 256 is over 255 registers per thread
-//   block_N     256  64, 128, 192 or 256: 128-byte swizzle of B_shared; 320 is over 256 columns of one wgmma
-//   block_K     64   64 alone: 128-byte swizzle of A_shared; 128 is over 232,448 bytes of shared memory
-//   num_stages  3    1, 2, 3 or 4: 5 is over 232,448 bytes of shared memory
-//   threads     256  256 or 512: whole warpgroups; equal parts of 128 x 256 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 148,480 bytes of shared memory and 128 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   123,904 bytes of shared memory and 64 registers for tiles; other partition among warps
+//                    256  197,632 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
+//                         register shares
+//   block_N     256  128  99,328 bytes of shared memory and 64 registers for tiles
+//                    512  164,864 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
+//                         register shares; stages: 2
+//   block_K     64   32   74,752 bytes of shared memory and 128 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  197,632 bytes of shared memory and 128 registers for tiles; stages: 2
+//   num_stages  3    2    99,328 bytes of shared memory and 128 registers for tiles
+//                    4    197,632 bytes of shared memory and 128 registers for tiles
+//   threads     256  128  148,480 bytes of shared memory and 256 registers for tiles, over the 255 of a thread; other
+//                         partition among warps
+//                    512  148,480 bytes of shared memory and 64 registers for tiles; other partition among warps and
+//                         register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_splitk.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

@@ -34,16 +34,27 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M     256  multiples of 8 up to 256: 264 is over 256 columns of one wgmma
-//   block_N     128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
-//   block_K     64   64 alone: 128-byte swizzle of X_shared; 128 is over 232,448 bytes of shared memory
-//   num_stages  4    1, 2, 3 or 4: 5 is over 232,448 bytes of shared memory
-//   threads     256  256 or 512: whole warpgroups; equal parts of 128 x 256 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 164 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     256  128  115,712 bytes of shared memory and 100 registers for tiles
+//                    512  209,920 bytes of shared memory and 276 registers for tiles, over the 240 of a thread; other
+//                         schedule of the loop and staging of stores; stages: 3
+//   block_N     128  64   140,288 bytes of shared memory and 100 registers for tiles; other partition among warps and
+//                         staging of stores
+//                    256  164,864 bytes of shared memory and 296 registers for tiles, over the 240 of a thread; other
+//                         schedule of the loop and staging of stores
+//   block_K     64   32   73,728 bytes of shared memory and 140 registers for tiles; other MMA instructions, tiles or
+//                         their swizzles in shared memory, pipelines, schedule of the loop, staging of stores and
+//                         register shares
+//                    128  T2C-F019: the assertion fails
+//   num_stages  4    3    177,152 bytes of shared memory and 164 registers for tiles
+//                    5    185,344 bytes of shared memory and 164 registers for tiles; other staging of stores
+//   threads     256  128  214,016 bytes of shared memory and 296 registers for tiles, over the 255 of a thread; other
+//                         partition among warps, schedule of the loop and register shares
+//                    512  148,480 bytes of shared memory and 84 registers for tiles; other partition among warps,
+//                         schedule of the loop, staging of stores and register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as linear_int4_prefill.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by

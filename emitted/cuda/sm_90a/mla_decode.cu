@@ -41,16 +41,23 @@
 // bytes; block_table and lengths to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs
 // must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
-// number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Another number of threads changes the partition among warps.
-//   block_H     64   64 alone: 16 rows for each of 4 warps; 128 is over 232,448 bytes of shared memory
-//   block_N     64   64 alone: 128-byte swizzle of S_shared; 128 is over 232,448 bytes of shared memory
-//   num_stages  2    1 or 2: 3 is over 232,448 bytes of shared memory
-//   threads     256  256 or 512: whole warpgroups; equal parts of 64 x 64 for each warpgroup; 224 is over 255 registers
-//                    per thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_H     64   32   190,464 bytes of shared memory and 92 registers for tiles; other MMA instructions, partition
+//                         among warps, pipelines, schedule of the loop, staging of stores and register shares
+//                    128  T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 a block
+//   block_N     64   32   218,112 bytes of shared memory and 192 registers for tiles; other tiles or their swizzles in
+//                         shared memory and staging of stores
+//                    128  T2C-F019: the assertion fails: an iteration's tokens are in one page
+//   num_stages  2    1    223,232 bytes of shared memory and 154 registers for tiles; other partition among warps,
+//                         schedule of the loop and staging of stores
+//                    3    230,400 bytes of shared memory and 224 registers for tiles; stages: 2
+//   threads     256  128  230,400 bytes of shared memory and 298 registers for tiles, over the 255 of a thread; other
+//                         partition among warps, schedule of the loop and register shares
+//                    512  232,448 bytes of shared memory and 82 registers for tiles; other partition among warps,
+//                         schedule of the loop and register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as mla_decode.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

@@ -45,17 +45,22 @@
 // lengths to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must
 // not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   num_split   4    1 to 32 at least
-//   block_H     64   64 or 128: 16 rows for each of 4 warps; 192 is over 255 registers per thread
-//   block_N     64   multiples of 16 up to 144: K in steps of 16; 160 is over 166,912 bytes of shared memory
-//   num_stages  2    1, 2, 3 or 4: 5 is over 166,912 bytes of shared memory
-//   threads     128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each warp; 32 is over 255 registers per
-//                    thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   num_split   4    2    81,920 bytes of shared memory and 122 registers for tiles
+//                    8    81,920 bytes of shared memory and 122 registers for tiles
+//   block_H     64   32   82,944 bytes of shared memory and 74 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
+//                    128  98,304 bytes of shared memory and 244 registers for tiles
+//   block_N     64   32   49,152 bytes of shared memory and 98 registers for tiles
+//                    128  147,456 bytes of shared memory and 170 registers for tiles
+//   num_stages  2    1    49,152 bytes of shared memory and 122 registers for tiles
+//                    3    114,688 bytes of shared memory and 122 registers for tiles
+//   threads     128  64   81,920 bytes of shared memory and 244 registers for tiles; other partition among warps
+//                    256  99,328 bytes of shared memory and 74 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete; a place such as flash_decoding.py:N is in the
 // comments of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one

@@ -31,17 +31,21 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   block_M     128  64, 128, 192 or 256: 16 rows for each of 4 warps; 320 is over 166,912 bytes of shared memory
-//   block_N     128  multiples of 16 up to 304: 8 columns for each of 2 warps; 320 is over 166,912 bytes of shared
-//                    memory
-//   block_K     64   64 alone: 128-byte swizzle of B_shared; 128 is over 166,912 bytes of shared memory
-//   num_stages  3    1, 2, 3, 4 or 5: 6 is over 166,912 bytes of shared memory
-//   threads     256  128, 256, 512 or 1,024: equal parts of 128 x 128 for each warp
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 98,304 bytes of shared memory and 64 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   73,728 bytes of shared memory and 32 registers for tiles
+//                    256  147,456 bytes of shared memory and 128 registers for tiles
+//   block_N     128  64   73,728 bytes of shared memory and 32 registers for tiles
+//                    256  147,456 bytes of shared memory and 128 registers for tiles
+//   block_K     64   32   49,152 bytes of shared memory and 64 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  131,072 bytes of shared memory and 64 registers for tiles; stages: 2
+//   num_stages  3    2    65,536 bytes of shared memory and 64 registers for tiles
+//                    4    131,072 bytes of shared memory and 64 registers for tiles
+//   threads     256  128  98,304 bytes of shared memory and 128 registers for tiles; other partition among warps
+//                    512  98,304 bytes of shared memory and 32 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints a

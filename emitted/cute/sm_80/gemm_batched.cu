@@ -22,16 +22,22 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   block_M     128  multiples of 64 up to 448: 16 rows for each of 4 warps; 512 is over 255 registers per thread
-//   block_N     128  multiples of 64 up to 448: 128-byte swizzle of B_shared; 512 is over 255 registers per thread
-//   block_K     32   32, 64 or 96: 64-byte swizzle of A_shared; 128 is over 166,912 bytes of shared memory
-//   num_stages  3    1 to 10: 11 is over 166,912 bytes of shared memory
-//   threads     256  128, 256, 512 or 1,024: equal parts of 128 x 128 for each warp
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 64 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   36,864 bytes of shared memory and 32 registers for tiles
+//                    256  73,728 bytes of shared memory and 128 registers for tiles
+//   block_N     128  64   36,864 bytes of shared memory and 32 registers for tiles
+//                    256  73,728 bytes of shared memory and 128 registers for tiles
+//   block_K     32   16   24,576 bytes of shared memory and 64 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    64   98,304 bytes of shared memory and 64 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//   num_stages  3    2    32,768 bytes of shared memory and 64 registers for tiles
+//                    4    65,536 bytes of shared memory and 64 registers for tiles
+//   threads     256  128  49,152 bytes of shared memory and 128 registers for tiles; other partition among warps
+//                    512  49,152 bytes of shared memory and 32 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_batched.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,

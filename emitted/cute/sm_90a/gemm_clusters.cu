@@ -27,16 +27,21 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
-// number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Another number of threads changes the partition among warps.
-//   block_M  128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
-//   block_N  128  64, 128 or 192: 128-byte swizzle of B_shared; 256 is over 232,448 bytes of shared memory
-//   block_K  64   64 alone: 128-byte swizzle of A_shared; 128 is over 232,448 bytes of shared memory
-//   threads  256  128, 256 or 512: whole warpgroups; equal parts of 128 x 128 for each warpgroup; 96 is over 255
-//                 registers per thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 132,096 bytes of shared memory and 96 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   164,864 bytes of shared memory and 48 registers for tiles; other partition among warps
+//                    256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 a block
+//   block_N     128  64   164,864 bytes of shared memory and 48 registers for tiles
+//                    256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 a block
+//   block_K     64   32   197,632 bytes of shared memory and 96 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  197,632 bytes of shared memory and 96 registers for tiles; stages: 3
+//   num_stages  4    3    230,400 bytes of shared memory and 96 registers for tiles
+//                    5    164,864 bytes of shared memory and 96 registers for tiles
+//   threads     256  128  132,096 bytes of shared memory and 192 registers for tiles; other partition among warps
+//                    512  132,096 bytes of shared memory and 48 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete; a place such as gemm_clusters.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,

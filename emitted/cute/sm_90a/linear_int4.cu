@@ -33,16 +33,28 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
-// number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Another number of threads changes the partition among warps.
-//   block_M     256  128 or 256: 16 rows for each of 8 warps; 384 is over 232,448 bytes of shared memory
-//   block_N     128  multiples of 8 up to 240: 248 is over 240 registers per thread
-//   block_K     64   64 alone: 128-byte swizzle of X_shared; 128 is over 232,448 bytes of shared memory
-//   num_stages  4    1, 2, 3, 4 or 5: 6 is over 232,448 bytes of shared memory
-//   threads     256  256 or 512: whole warpgroups; equal parts of 256 x 128 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 181,248 bytes of shared memory and 128 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     256  128  148,480 bytes of shared memory and 64 registers for tiles; other staging of stores and
+//                         register shares
+//                    512  226,304 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
+//                         schedule of the loop; stages: 3
+//   block_N     128  64   189,440 bytes of shared memory and 64 registers for tiles; other staging of stores and
+//                         register shares
+//                    256  230,400 bytes of shared memory and 256 registers for tiles, over the 240 of a thread
+//   block_K     64   32   81,920 bytes of shared memory and 128 registers for tiles; other MMA instructions, partition
+//                         among warps, tiles or their swizzles in shared memory, pipelines, schedule of the loop,
+//                         staging of stores and register shares
+//                    128  214,016 bytes of shared memory and 128 registers for tiles; other tiles or their swizzles in
+//                         shared memory; stages: 2
+//   num_stages  4    3    209,920 bytes of shared memory and 128 registers for tiles; other staging of stores
+//                    5    218,112 bytes of shared memory and 128 registers for tiles
+//   threads     256  128  181,248 bytes of shared memory and 256 registers for tiles, over the 255 of a thread; other
+//                         partition among warps and register shares
+//                    512  181,248 bytes of shared memory and 64 registers for tiles; other partition among warps and
+//                         register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as linear_int4.py:N is in the comments
 // of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,

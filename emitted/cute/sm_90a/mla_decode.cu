@@ -41,15 +41,22 @@
 // bytes; block_table and lengths to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs
 // must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
-// number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Another number of threads changes the partition among warps.
-//   block_H     64   64 alone: 16 rows for each of 4 warps; 128 is over 232,448 bytes of shared memory
-//   block_N     64   64 alone: 128-byte swizzle of S_shared; 128 is over 232,448 bytes of shared memory
-//   num_stages  2    1 or 2: 3 is over 232,448 bytes of shared memory
-//   threads     256  256 or 512: whole warpgroups; equal parts of 64 x 64 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 231,424 bytes of shared memory and 154 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_H     64   32   190,464 bytes of shared memory and 92 registers for tiles; other MMA instructions, partition
+//                         among warps, pipelines, staging of stores and register shares
+//                    128  T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 a block
+//   block_N     64   32   219,136 bytes of shared memory and 146 registers for tiles; other tiles or their swizzles in
+//                         shared memory and staging of stores
+//                    128  T2C-F019: the assertion fails: an iteration's tokens are in one page
+//   num_stages  2    1    223,232 bytes of shared memory and 154 registers for tiles; other staging of stores
+//                    3    231,424 bytes of shared memory and 154 registers for tiles; stages: 2
+//   threads     256  128  230,400 bytes of shared memory and 298 registers for tiles, over the 255 of a thread; other
+//                         partition among warps and register shares
+//                    512  232,448 bytes of shared memory and 82 registers for tiles; other partition among warps and
+//                         register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as mla_decode.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints

@@ -28,17 +28,24 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X and W to 16 bytes; Y to 8 bytes (else
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, the
-// number of stages and tiles in registers; for others tile2cu emits another design, or an error that states what
-// does not fit. Another number of threads changes the partition among warps.
-//   block_M     64   multiples of 64 up to 448: 16 rows for each of 4 warps; 512 is over 255 registers per thread
-//   block_N     64   multiples of 8 up to 256: 264 is over 256 columns of one wgmma
-//   block_K     128  multiples of 128 up to 768: 128-byte swizzle of X_shared; 896 is over 232,448 bytes of shared
-//                    memory
-//   num_stages  2    1 to 20: 21 is over 232,448 bytes of shared memory
-//   threads     128  128, 256 or 512: whole warpgroups; equal parts of 64 x 64 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 37,888 bytes of shared memory and 32 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   20,480 bytes of shared memory and 16 registers for tiles; other MMA instructions, partition
+//                         among warps, tiles or their swizzles in shared memory, pipelines and schedule of the loop
+//                    128  54,272 bytes of shared memory and 64 registers for tiles
+//   block_N     64   32   27,648 bytes of shared memory and 16 registers for tiles
+//                    128  58,368 bytes of shared memory and 64 registers for tiles
+//   block_K     128  64   14,336 bytes of shared memory and 32 registers for tiles; other MMA instructions, partition
+//                         among warps, tiles or their swizzles in shared memory, pipelines and schedule of the loop
+//                    256  74,752 bytes of shared memory and 32 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//   num_stages  2    1    19,456 bytes of shared memory and 32 registers for tiles; other schedule of the loop
+//                    3    48,128 bytes of shared memory and 32 registers for tiles
+//   threads     128  64   28,672 bytes of shared memory and 64 registers for tiles; other MMA instructions, partition
+//                         among warps, tiles or their swizzles in shared memory, pipelines and schedule of the loop
+//                    256  37,888 bytes of shared memory and 16 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
 // kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints a

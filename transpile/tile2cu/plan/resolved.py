@@ -1,7 +1,7 @@
 """What the emitter starts from: a launch of a program, and all that was decided about it."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tile2cu.analysis.bounds import Bounds
@@ -20,7 +20,8 @@ class Resolved:
     """One launch of a program. `namespace` is where its kernel is, empty where the program has one launch.
 
     `required` are the multiples that the launcher requires of sizes, for any of its launches; `grid_schedule` has the
-    values of sizes that the launcher and its kernels share, if there are any.
+    values of sizes that the launcher and its kernels share, if there are any. `decide` gives the kernel's launches with
+    other values of its parameters, or raises Tile2CuError; None where its text is not at hand.
     """
 
     program: Program
@@ -31,6 +32,7 @@ class Resolved:
     namespace: str = ""
     required: tuple[Multiple, ...] = ()
     grid_schedule: GridSchedule | None = None
+    decide: "Callable[[Mapping[str, int]], tuple[Resolved, ...]] | None" = None
 
     def row_alignment(self, tensor: Buffer) -> int:
         """The bytes that the rows of a tensor start at multiples of; 0 where only a run-time check can tell.

@@ -34,15 +34,24 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M     128  128 alone: 16 rows for each of 8 warps; 256 is over 232,448 bytes of shared memory
-//   block_N     128  multiples of 16 up to 160: K in steps of 16; 176 is over 232,448 bytes of shared memory
-//   num_stages  2    1 or 2: 3 is over 232,448 bytes of shared memory
-//   threads     256  256 or 512: whole warpgroups; equal parts of 128 x 128 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   198,656 bytes of shared memory and 106 registers for tiles; other partition among warps,
+//                         tiles or their swizzles in shared memory, schedule of the loop and register shares
+//                    256  197,632 bytes of shared memory and 340 registers for tiles, over the 240 of a thread; other
+//                         schedule of the loop and staging of stores
+//   block_N     128  64   132,096 bytes of shared memory and 154 registers for tiles
+//                    256  197,632 bytes of shared memory and 266 registers for tiles, over the 240 of a thread; other
+//                         schedule of the loop; stages: 1
+//   num_stages  2    1    132,096 bytes of shared memory and 202 registers for tiles
+//                    3    230,400 bytes of shared memory and 202 registers for tiles; other staging of stores
+//   threads     256  128  197,632 bytes of shared memory and 340 registers for tiles, over the 255 of a thread; other
+//                         partition among warps, schedule of the loop and register shares
+//                    512  232,448 bytes of shared memory and 106 registers for tiles; other partition among warps,
+//                         tiles or their swizzles in shared memory, schedule of the loop, staging of stores and
+//                         register shares
 //
 // If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads

@@ -33,14 +33,20 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among waves, swizzles, the number of stages and tiles in
-// registers; for others tile2cu emits another design, or an error that states what does not fit. Another number of
-// threads changes the partition among waves.
-//   block_M  128  64 or 128: 16 rows for each of 4 waves; 192 is over 65,536 bytes of LDS
-//   block_N  64   16, 32, 48 or 64: columns in steps of 16; 80 is over 65,536 bytes of LDS
-//   threads  256  128, 256, 512 or 1,024: equal parts of 128 x 64 for each wave; 64 is over 512 registers per thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 186 registers for tiles. These values,
+// one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   32,768 bytes of LDS and 109 registers for tiles
+//                    256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 a workgroup
+//   block_N     64   32   16,384 bytes of LDS and 146 registers for tiles; other tiles or their swizzles in LDS
+//                    128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 a workgroup
+//   num_stages  2    1    32,768 bytes of LDS and 186 registers for tiles
+//                    3    32,768 bytes of LDS and 186 registers for tiles; stages: 1
+//   threads     256  128  65,536 bytes of LDS and 308 registers for tiles; other partition among waves and tiles or
+//                         their swizzles in LDS
+//                    512  32,768 bytes of LDS and 93 registers for tiles; other partition among waves and tiles or
+//                         their swizzles in LDS
 //
 // If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
 // the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
