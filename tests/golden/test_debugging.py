@@ -17,7 +17,8 @@ def test_the_places_of_tiles_are_in_the_kernel(path: Path) -> None:
     start = text.index("// If a result is wrong")
     head, kernel = text[start : text.index("\n//\n", start)], text[text.index("#include") :]
     code = re.sub(r"//.*", "", kernel)
-    rows = [found.groups() for line in head.splitlines() if (found := ROW.match(line))]
+    joined = re.sub(r"\n// {6,}(?=\S)", " ", head)
+    rows = [found.groups() for line in joined.splitlines() if (found := ROW.match(line))]
     for names, where in rows:
         assert all(re.search(rf"\b{name}\b", code) for name in names.split(", ")), names
         for place in re.findall(r"\b\w+\.py:\d+(?:-\d+)?", where):
@@ -26,6 +27,19 @@ def test_the_places_of_tiles_are_in_the_kernel(path: Path) -> None:
             assert "consumer_wait" in code
         if "wait for that MMA" in where:
             assert re.search(r"gemm_wait|warpgroup_wait|wait<", code)
+        if "parts of its tile are visible" in where:
+            loop = re.search(r"in iteration (\w+)", where)
+            assert loop
+            about = f"all threads' parts of tile {loop[1]} are visible"
+            assert re.search(rf"(?:sync_threads|block_sync_lds)\(\);  // {about}", kernel)
+        if "warpgroup" in where:
+            owner = re.search(r"Warpgroup (.+? % 2) owns iteration", kernel)
+            assert owner and f"by warpgroup {owner[1]}" in where
+        if "partial sum" in where:
+            loop = re.search(r"last iteration of (\w+)", where)
+            assert loop
+            assert re.search(rf"\bint {loop[1]}\b", code)
+            assert not re.search(rf"\b{names}, tl::overwrite", code)
         if "the barrier at its start" in where:
             loop = re.search(r"in iteration (\w+)", where)
             assert loop

@@ -21,7 +21,7 @@ from tile2cu.emitter import Resolved, emit_kernel, seen_by
 from tile2cu.emitter.settings import Design, differences
 from tile2cu.targets import find
 
-ROW = re.compile(r"^//   (?:(\w+) +([\d,]+)|) +([\d,]+)  (\S.*)$")
+ROW = re.compile(r"^//   (?:(\w+) +([\d,]+)|) +([\d,]+) {2,}(\S.*)$")
 START = "// To change a tile size"
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import LAYOUT, WAVES_PER_SIMD
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Copy, Gemm, Scope
 
 BODY = """
@@ -84,3 +85,9 @@ def test_a_lane_holds_as_many_elements_as_one_read_of_the_other_operand_gives() 
     tile = next(op for op in context.statements if isinstance(op, Gemm)).a.buffer
     assert "interleave=2" in str(context.facts[tile, LAYOUT])
     assert context.facts[context.launch, WAVES_PER_SIMD] == 2
+
+
+def test_a_tile_that_is_loaded_to_registers_needs_no_room_in_the_lds() -> None:
+    assert operand(rows=256, threads=512) == "Q_local"  # 98,304 bytes with Q_shared, of 65,536
+    with pytest.raises(Tile2CuError, match="the tiles need 73,728 bytes"):
+        operand(keys=80)  # no second wave fits on a SIMD with it in registers

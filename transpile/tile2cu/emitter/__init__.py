@@ -80,17 +80,9 @@ def seen_by(style: str, target: Target) -> Target:
 def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOptions) -> Emitted:
     """The source, header and manifest of a kernel's launches. The same input gives the same bytes."""
     style = STYLES[options.style]
-    style.check(launches)
-    name, suffix = launches[0].program.name, launches[0].target.suffix
-    used = _used_names(launches)
-    required = required_multiples(launches)
-    bounded = tuple((each.launch, each.bounds) for each in launches)
-    schedule = None if style.functor else grid_schedule(launches[0].program, bounded)
-    launches = tuple(replace(each, required=required, grid_schedule=schedule) for each in _named(launches, used))
-    reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
-    written = tuple(_written(resolved, used, reserved, style) for resolved in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, options)
-    view = _view(written, origin, style)
+    launches, written, view = _prepared(launches, origin, style)
+    name, suffix = launches[0].program.name, launches[0].target.suffix
     text, header, lines = render(view, options, launches[0].program.source.name, suffix)
     files = {f"{name}{suffix}": text, f"{name}.h": header}
     if options.with_test:
@@ -105,6 +97,21 @@ def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOpti
     own = tuple(each.parts.own_layouts for each in view.launches)
     described = manifest(launches, written[0].printer, own, tool=tool, options=options, files=hashes, lines=lines)
     return Emitted(name, suffix, {**files, f"{name}.json": described})
+
+
+def _prepared(
+    launches: tuple[Resolved, ...], origin: tuple[str, ...], style: Style
+) -> tuple[tuple[Resolved, ...], tuple[Written, ...], KernelView]:
+    """A kernel's launches as they are written, and the file in a style. Errors: Tile2CuError where it has no words."""
+    style.check(launches)
+    used = _used_names(launches)
+    required = required_multiples(launches)
+    bounded = tuple((each.launch, each.bounds) for each in launches)
+    schedule = None if style.functor else grid_schedule(launches[0].program, bounded)
+    launches = tuple(replace(each, required=required, grid_schedule=schedule) for each in _named(launches, used))
+    reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
+    written = tuple(_written(resolved, used, reserved, style) for resolved in launches)
+    return launches, written, _view(written, origin, style)
 
 
 def with_namespaces(launches: tuple[Resolved, ...]) -> tuple[Resolved, ...]:
@@ -242,7 +249,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
         contract=heads.source,
-        changes=in_words(launches),
+        changes=in_words(launches, lambda others: _prepared(others, origin, style)),
         summary=heads.header,
         suffix=first.target.suffix,
         sizes=NO_SECTION,

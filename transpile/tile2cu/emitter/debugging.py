@@ -7,10 +7,10 @@ from typing import TypeGuard
 
 from tile2cu.analysis.indexing import element_indices
 from tile2cu.analysis.masked_operands import masked_operands
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import readers, statements, writers
 from tile2cu.core.decisions import PIPELINE, SCHEDULE
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Loop, Scope, Stmt
-from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong
+from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.view import LaunchView
 from tile2cu.plan.resolved import Resolved
@@ -68,9 +68,8 @@ def debugging(
     rows = [row for resolved, view in zip(launches, views, strict=True) for row in _rows(resolved, _Places.of(view))]
     first = launches[0]
     where = (
-        "If a result is wrong, look at tiles where they are complete; a place such as "
-        f"{first.program.source.name}:N is in the comments of the kernel, and 'registers' has which thread holds which "
-        f"element. {printing}"
+        "If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel; "
+        f"'registers' has which thread holds which element. {printing}"
     )
     return (
         *(wrapped(where) if rows else ["If a result is wrong:"]),
@@ -87,10 +86,10 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
         pipeline = resolved.facts.get(loop, PIPELINE)
         if pipeline is not None and pipeline.buffers:
             names = ", ".join(ascii_name(each.name) for each in dict.fromkeys(pipeline.buffers))
-            alternating = isinstance(resolved.facts.get(loop, SCHEDULE), PingPong)
-            wait = "its gemm_wait, by the warpgroup that owns it" if alternating else "its consumer_wait"
-            wait = wait if pipeline.producer else "the barrier at its start"
-            yield f"  {own}{names}", f"in iteration {ascii_name(loop.var.name)}, after {wait}"
+            yield (
+                f"  {own}{names}",
+                f"in iteration {ascii_name(loop.var.name)}, after {_loaded(loop, pipeline, resolved)}",
+            )
     sums: dict[Buffer, list[tuple[str, bool]]] = {}
     started = _in_flight(resolved)
     for op in statements(resolved.launch.body, Gemm):
@@ -101,11 +100,42 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
         if _stores_fragment(stmt) and (place := places.named(stmt)):
             stored.setdefault(stmt.src.buffer.memory, []).append(place)
     for tile in dict.fromkeys((*sums, *stored)):
-        parts = [f"after {listed([*dict.fromkeys(place for place, _ in sums[tile])])}"] if tile in sums else []
-        if parts and any(late for _, late in sums[tile]):
-            parts[0] += " and the wait for that MMA"
+        parts = [_computed(tile, sums[tile], resolved)] if tile in sums else []
         parts += [f"before {listed([*dict.fromkeys(stored[tile])])}, which stores it"] if tile in stored else []
         yield f"  {own}{ascii_name(tile.name)}", "; ".join(parts)
+
+
+def _loaded(loop: Loop, pipeline: Pipeline, resolved: Resolved) -> str:
+    """What makes the tiles that a pipeline loads visible in an iteration."""
+    if pipeline.producer and isinstance(resolved.facts.get(loop, SCHEDULE), PingPong):
+        return f"its gemm_wait, by warpgroup {ascii_name(loop.var.name)} % 2"
+    if pipeline.producer:
+        return "its consumer_wait"
+    if pipeline.staged:
+        return "the barrier behind which all threads' parts of its tile are visible"
+    return "the barrier at its start"
+
+
+def _computed(tile: Buffer, mmas: list[tuple[str, bool]], resolved: Resolved) -> str:
+    """After which of the MMAs, by their places and whether they are in flight there, an accumulator is complete."""
+    text = f"after {listed([*dict.fromkeys(place for place, _ in mmas)])}"
+    if any(late for _, late in mmas):
+        text += " and the wait for that MMA"
+    loop = _summed_over(tile, resolved)
+    return text if loop is None else f"{text}; a partial sum before the last iteration of {ascii_name(loop.var.name)}"
+
+
+def _summed_over(tile: Buffer, resolved: Resolved) -> Loop | None:
+    """The innermost loop whose iterations all add to an accumulator."""
+    found = None
+    for loop in statements(resolved.launch.body, Loop):
+        if any(op.c.buffer.memory is tile for op in statements(loop.body, Gemm)):
+            found = loop
+    if found is None:
+        return None
+    inside = [*statements(found.body, Stmt)]
+    anew = any(stmt in writers((stmt,), tile) and stmt not in readers((stmt,), tile) for stmt in inside)
+    return None if anew else found
 
 
 def _stores_fragment(stmt: Stmt) -> TypeGuard[Copy | AtomicTile]:

@@ -1,6 +1,6 @@
 """What the kernel would be with the values next to those of its tile parameters: the rules decide it with each."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.uses import statements
@@ -23,6 +23,8 @@ from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import WIDTH, listed, table, wrapped
 from tile2cu.targets import Target
+
+Write = Callable[[tuple[Resolved, ...]], object]
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     """The decisions about a launch that another value of a parameter may change, by what they are called."""
     launch, facts, amd = resolved.launch, resolved.facts, resolved.target.is_amd
     gemms = [*statements(launch.body, Gemm)]
-    instructions = [found for op in gemms if (found := facts.get(op, INSTRUCTION)) is not None]
-    yield "MMA instructions", tuple((one.unit, one.k, one.operands, one.accumulator) for one in instructions)
+    instructions = [facts.get(op, INSTRUCTION) for op in gemms]
+    yield "MMA instructions", tuple(one and (one.unit, one.k, one.operands, one.accumulator) for one in instructions)
     yield f"partition among {'waves' if amd else 'warps'}", tuple(facts.get(op, WARPS) for op in gemms)
     shared = [tile for tile in launch.tiles if tile.scope is Scope.SHARED and tile.of is None]
     where = "LDS" if amd else "shared memory"
@@ -92,16 +94,19 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     patterns = [(name, each and (each.swizzle, each.padding > 0, each.rows_interleaved)) for name, each in layouts]
     yield f"tiles or their swizzles in {where}", tuple(patterns)
     loops = [*statements(launch.body, Loop)]
-    pipelines = [found for loop in loops if (found := facts.get(loop, PIPELINE)) is not None]
-    yield "pipelines", tuple((each.producer, each.staged, each.direct is None) for each in pipelines)
+    pipelines = [facts.get(loop, PIPELINE) for loop in loops]
+    yield "pipelines", tuple(one and (one.producer, one.staged, one.direct is None) for one in pipelines)
     yield "schedule of the loop", tuple(type(facts.get(loop, SCHEDULE)) for loop in loops)
     yield "staging of stores", tuple(each.where is None for each in facts.get(launch, STORE_STAGING) or ())
     yield "specialisation of warps", facts.get(launch, WARP_SPECIALISED) is not None
     yield "register shares", facts.get(launch, REGISTER_SHARES)
 
 
-def in_words(launches: tuple[Resolved, ...]) -> tuple[str, ...]:
-    """How a tile's size, the stages or the threads are changed, and what their next values give, in lines."""
+def in_words(launches: tuple[Resolved, ...], write: Write) -> tuple[str, ...]:
+    """How a tile's size, the stages or the threads are changed, and what their next values give, in lines.
+
+    `write` raises Tile2CuError for a kernel that the style does not support.
+    """
     found = settings(launches)
     first = launches[0]
     if not found or first.decide is None:
@@ -111,14 +116,14 @@ def in_words(launches: tuple[Resolved, ...]) -> tuple[str, ...]:
     text = (
         "To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. "
         "It is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes "
-        f"stay those of its value, and so do comments. This kernel takes {_taken(own, noun)}. These values, one changed at "
-        "a time, give the following; after 'other' are the decisions that change."
+        f"stay those of its value, and so do comments. This kernel takes {_taken(own, noun)}. These values, one "
+        "changed at a time, give the following; after 'other' are the decisions that change."
     )
     rows = [
         (
             *((f"  {each.name}", f"{each.value:,}") if place == 0 else ("", "")),
             f"{value:,}",
-            _given(each.name, value, own, launches),
+            _given(each.name, value, own, launches, write),
         )
         for each in found
         for place, value in enumerate(each.nearby)
@@ -126,13 +131,15 @@ def in_words(launches: tuple[Resolved, ...]) -> tuple[str, ...]:
     return (*wrapped(text), *table(tuple(rows), WIDTH - len("// ")))
 
 
-def _given(name: str, value: int, own: Design, launches: tuple[Resolved, ...]) -> str:
+def _given(name: str, value: int, own: Design, launches: tuple[Resolved, ...], write: Write) -> str:
     """What a value of a parameter gives, in words: the resources, and which decisions differ; or the error."""
     first = launches[0]
     assert first.decide is not None
     noun = "LDS" if first.target.is_amd else "shared memory"
     try:
-        design = Design.of(first.decide({name: value}))
+        others = first.decide({name: value})
+        design = Design.of(others)
+        write(others)
     except Tile2CuError as error:
         return f"{error.code}: {_on(first.target, error.message)}"
     asked = name in {loop.stages_of for each in launches for loop in statements(each.launch.body, Loop)}

@@ -10,6 +10,7 @@ from tile2cu.analysis.uses import users
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
+    LOADED_OPERAND,
     PERSISTENT,
     PIPELINE,
     PROLOGUE_LOADS,
@@ -184,6 +185,7 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
     on=Launch,
     reads=(
         ALIASING,
+        LOADED_OPERAND,
         PERSISTENT,
         PIPELINE,
         PROLOGUE_LOADS,
@@ -207,13 +209,16 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
 def shared_budget(launch: Launch, context: Context) -> Iterator[Decision]:
     """All shared tiles, with each stage of their pipelines, fit the target's shared memory.
 
+    Where an operand is to be loaded to registers, they need not: all is decided again without its tile.
+
     Gives: the workspaces of reductions, and the budget.
     Errors: T2C-L020 with the bytes of each tile.
     """
     workspaces = workspaces_of(context)
     yield launch, WORKSPACES, workspaces
     budget = shared_budget_of(launch, context, workspaces, context.facts.get(launch, STORE_STAGING) or ())
-    if budget.total > budget.limit:
+    operands = [op for op in context.statements if isinstance(op, Gemm) and op.a.buffer.scope is Scope.SHARED]
+    if budget.total > budget.limit and not any(context.facts.get(op, LOADED_OPERAND) for op in operands):
         raise _too_large(budget, launch, context)
     yield launch, SHARED_BUDGET, budget
 

@@ -29,7 +29,10 @@ class Cute:
     uses = "// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG\nusing namespace cute;"
     functor = False
     offset_bits = 64
-    printing = "print_tensor(NAME) there, by one thread, prints a shared tile, or what the thread holds of a fragment."
+    printing = (
+        "print_tensor(NAME) there, by one thread, prints what it holds of a fragment, or all stages of a shared tile, "
+        "of which others may be written meanwhile."
+    )
     checked_by = "--device ptx"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
