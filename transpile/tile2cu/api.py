@@ -214,7 +214,9 @@ def resolved_kernels(
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
     if tiles != "default":
         found = tuple(_with_chosen_tiles(path, source, each, target, bindings, tiles) for each in found)
-    return [_resolved(program, target, name, partial(traced, program.alias_of or program.name)) for program in found]
+    kernels = [_resolved(each, target, name, partial(traced, each.alias_of or each.name)) for each in found]
+    # A running program's call gives the parameters: there is no command line whose values could be others.
+    return kernels if live is None else [tuple(replace(each, decide=None) for each in kernel) for kernel in kernels]
 
 
 def _with_chosen_tiles(
@@ -294,13 +296,16 @@ def _resolved(program: Program, target: Target, name: str, retrace: fit.Retrace)
         raise fit.with_help(error, program, target.shared_limit, retrace, bytes_of) from None
     if name and name != program.name:
         program = replace(program, name=name, alias_of=program.alias_of or program.name)
-    decide = partial(_decided, retrace, target)
+    chosen = dict(program.choice.setting) if isinstance(program.choice, Choice) else {}
+    decide = partial(_decided, retrace, target, chosen)
     return tuple(replace(_launch(program, target, each), decide=decide) for each in contexts)
 
 
-def _decided(retrace: fit.Retrace, target: Target, values: Mapping[str, int]) -> tuple[Resolved, ...]:
-    """What is decided about a kernel with other values of its parameters. Raises Tile2CuError."""
-    (program,) = retrace(values)
+def _decided(
+    retrace: fit.Retrace, target: Target, chosen: Mapping[str, int], values: Mapping[str, int]
+) -> tuple[Resolved, ...]:
+    """What is decided about a kernel with other values of parameters than those given or `chosen`."""
+    program, *_ = retrace({**chosen, **values})
     return tuple(_launch(program, target, each) for each in resolve_launches(program, target))
 
 
