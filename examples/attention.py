@@ -27,7 +27,7 @@ def attention(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head.
 
     With is_causal, query i sees the keys 0..i only. With window, it sees the last `window` of those only. Q, K and V
-    must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: weights are then at most 2**(slack + 1/2).
+    must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: rounding scales weights by at most sqrt(2).
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)
@@ -97,7 +97,7 @@ def attention(
                         acc_s[i, j] = T.if_then_else(k * block_N + j < seq_len, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: the accumulators are rescaled when a row's reference follows its maximum.
+                # Online softmax: each iteration rescales by exp2((scores_max_prev - scores_max) * scale).
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:

@@ -65,7 +65,8 @@ def test_what_the_text_claims_of_instructions(text: Path, clang_hip: str, tmp_pa
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     code = assembly.read_text(encoding="utf-8")
-    stated = set(map(int, re.findall(r"LDS, (\d+) bytes per lane and read", re.sub(r"\s+// ", " ", source))))
+    said = re.findall(r"LDS through VGPRs(?: by ds_read_b128|, (\d+) bytes per lane)", re.sub(r"\s+// ", " ", source))
+    stated = {int(width or 16) for width in said}
     assert ("v_mfma" in source) == bool(stated)
     if stated:
         reads = re.findall(r"\bds_read(\d?)_b(\d+)", code)

@@ -276,7 +276,7 @@ def tile_faults(about: str, element: str, extents: str, stages: str, kernel: Ker
         r"q to \d+ q \+ (\d+) of column n": rows - 1,
         r"the (\d+) bytes from": run,
         r"bytes from (\d+) \*": run,
-        r"\* \(([\d,]+) \* q \+ n\) on, but the tile's 16-byte chunk c is at c \^ c / 8 % 4": shape[-1],
+        r"\* \(([\d,]+) \* q \+ n\) on, but the tile's 16-byte chunk c is at c \^ \(\(c / 8\) % 4\)": shape[-1],
         r"(\d+) slabs": shape[-1] // int(slabs[2]) if slabs else 0,
     }
     for pattern, actual in claims.items():

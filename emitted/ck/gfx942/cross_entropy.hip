@@ -78,19 +78,19 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // Layout of x:
 // (T128 threads, V32 values each) -> (4096); 128 threads with 4 runs of 8 consecutive elements each
 // [layout.free.flat]
-// i = (repeat, wave, lane, value)
+// i = (value / 8, wave, lane, value % 8)
 using x_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 2, 64, 8>>, tuple<sequence<1>, sequence<1>>,
                                             tuple<sequence<1>, sequence<2>>, sequence<1, 1>, sequence<0, 3>>;
-static_assert(tl::encodes<x_layout, block_N>);
+static_assert(tl::has_extents<x_layout, block_N>);
 // Layout of a loop over i:
 // (T128 threads, V1 values each) -> (1); every thread holds the value  [layout.loop.flat]
-// i = (repeat)
+// i = (0)
 using i_layout = tile_distribution_encoding<sequence<2, 64>, tuple<sequence<1>>, tuple<sequence<0>, sequence<0>>,
                                             tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<0>>;
 // Layout of a loop over j:
 // (T128 threads, V32 values each) -> (4096); 128 threads with 8 runs of 4 consecutive elements each
 // [layout.loop.flat]
-// j = (repeat, wave, lane, value)
+// j = (value / 4, wave, lane, value % 4)
 using j_layout = tile_distribution_encoding<sequence<>, tuple<sequence<8, 2, 64, 4>>, tuple<sequence<1>, sequence<1>>,
                                             tuple<sequence<1>, sequence<2>>, sequence<1, 1>, sequence<0, 3>>;
 
@@ -117,8 +117,8 @@ struct Kernel {
     const auto M = kargs.M, vocab = kargs.vocab;
     const int row = blockIdx.x;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
-    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
-    // [guard.tensor.out-of-bounds]
+    // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
+    // dropped  [guard.tensor.out-of-bounds]
     const auto Logits = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.Logits + row * vocab, make_tuple(vocab),
                                                            make_tuple(number<1>{}), number<1>{}, number<1>{}),

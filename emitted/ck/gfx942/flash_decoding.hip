@@ -117,13 +117,15 @@ constexpr int threads = 128;
 
 // ---- LDS: 49,152 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes; 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8  [layout.gemm.widest-swizzle]
+  // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; slab s begins at
+  // byte 8,192 * s  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_H, dim>> Q_shared;
-  // 16,384 bytes; 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8  [layout.gemm.widest-swizzle]
+  // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; slab s begins at
+  // byte 8,192 * s  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
-  // 16,384 bytes; transposed as it is stored: a chunk of 16 bytes has the 4 values along K of each of 2 MFMAs that one
-  // lane passes, as A's registers hold them; column n is line l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4, whose chunk
-  // c is the tile's chunk number 128 * c + (l ^ c)
+  // 16,384 bytes; the store transposes: chunk c of a column, 16 bytes, has 4 consecutive k of each of 2 MFMAs, as A's
+  // registers hold them: k0 to k0 + 3 and k0 + 16 to k0 + 19, where k0 = 32 * (c / 4) + 4 * (c % 4); column n is line
+  // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4, whose chunk c is the tile's chunk number 128 * c + (l ^ c)
   tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<2>, tl::HeldK<4, 4>>> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
@@ -135,63 +137,63 @@ using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*Tra
 // Layout of acc_s, acc_s_cast:
 // (T128 threads, V32 values each) -> (64, 64); wave w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns of
 // a row at a time  [layout.gemm.mfma-accumulator]
-// i = (wave, repeat, lane % 16), j = (repeat, lane / 16, value)
+// i = (wave, value / 16, lane % 16), j = (value / 4 % 4, lane / 16, value % 4)
 using acc_s_layout = tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 16>, sequence<4, 4, 4>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                                 sequence<1, 2, 2>, sequence<1, 0, 2>>;
-static_assert(tl::encodes<acc_s_layout, block_H, block_N>);
-// Q_shared as operand A: 8 neighbours along K per lane
+static_assert(tl::has_extents<acc_s_layout, block_H, block_N>);
+// Q_shared as operand A: 8 consecutive k per lane
 // Layout of acc_o:
 // (T128 threads, V64 values each) -> (64, 128); wave w holds rows 32 w to 32 w + 31, a lane 8 neighbouring columns
 // of a row at a time; value 4 t + r is register r of MFMA t, of 2 that each own runs of 4 of these columns
 // [layout.gemm.mfma-accumulator]
-// i = (wave, repeat, lane % 16), j = (repeat, lane / 16, value)
+// i = (wave, value / 32, lane % 16), j = (value / 8 % 4, lane / 16, value % 8)
 using acc_o_layout = tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 16>, sequence<4, 4, 8>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                                 sequence<1, 2, 2>, sequence<1, 0, 2>>;
-static_assert(tl::encodes<acc_o_layout, block_H, dim>);
+static_assert(tl::has_extents<acc_o_layout, block_H, dim>);
 // Layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T128 threads, V2 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
-// i = (wave, repeat, lane % 16)
+// i = (wave, value, lane % 16)
 using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<2, 2, 16>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 2>>, sequence<1>, sequence<1>>;
-static_assert(tl::encodes<scores_max_layout, block_H>);
+static_assert(tl::has_extents<scores_max_layout, block_H>);
 // copies of K_shared between global memory and LDS: 16 bytes per access
 // copies of Q_shared between global memory and LDS: 16 bytes per access
-// i = (repeat, wave, lane / 16), j = (lane % 16, value)
+// i = (value / 8, wave, lane / 16), j = (lane % 16, value % 8)
 using Q_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<8, 2, 4>, sequence<16, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
-static_assert(tl::encodes<Q_shared_copy, block_H, dim>);
+static_assert(tl::has_extents<Q_shared_copy, block_H, dim>);
 // V_shared as it is loaded:
-// k = (lane % 16, value), n = (repeat, wave, lane / 32, lane / 16 % 2, value)
+// k = (lane % 16, value / 8 % 4), n = (value / 32, wave, lane / 32, lane / 16 % 2, value % 8)
 using V_shared_loaded =
     tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<2, 2, 2, 2, 8>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<1>, sequence<2, 3, 0>>,
                                sequence<2, 1, 2>, sequence<0, 1, 4>>;
-static_assert(tl::encodes<V_shared_loaded, block_N, dim>);
-// V_shared as it is stored: the same elements, neighbours along K first
-// k = (lane % 16, value), n = (repeat, wave, lane / 32, lane / 16 % 2, value)
+static_assert(tl::has_extents<V_shared_loaded, block_N, dim>);
+// V_shared as it is stored: the same elements, consecutive k first
+// k = (lane % 16, value % 4), n = (value / 32, wave, lane / 32, lane / 16 % 2, value / 4 % 8)
 using V_shared_stored =
     tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<2, 2, 2, 2, 8>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<1>, sequence<2, 3, 0>>,
                                sequence<2, 2, 1>, sequence<0, 4, 1>>;
-static_assert(tl::encodes<V_shared_stored, block_N, dim>);
-// K_shared as operand B: 8 neighbours along K per lane
-// n = (repeat, lane / 4 % 4, lane % 4), k = (repeat, lane / 16, value)
+static_assert(tl::has_extents<V_shared_stored, block_N, dim>);
+// K_shared as operand B: 8 consecutive k per lane
+// n = (value / 32, lane / 4 % 4, lane % 4), k = (value / 8 % 4, lane / 16, value % 8)
 using K_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 4, 4>, sequence<4, 4, 8>>,
                                tuple<sequence<0>, sequence<2, 1, 1>>, tuple<sequence<0>, sequence<1, 1, 2>>,
                                sequence<1, 2, 2>, sequence<0, 0, 2>>;
-static_assert(tl::encodes<K_shared_operand_layout, block_N, dim>);
-// V_shared as operand B: 8 values, k_slot in the order of A's registers, along K per lane
-// k_slot = (repeat, lane / 16, value), n = (repeat, lane / 4 % 4, repeat, lane % 4)
+static_assert(tl::has_extents<K_shared_operand_layout, block_N, dim>);
+// V_shared as operand B: 8 values along K, k_slot in the order of A's registers, per lane
+// k_slot = (value / 8 % 2, lane / 16, value % 8), n = (value / 32, lane / 4 % 4, value / 16 % 2, lane % 4)
 using V_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 8>, sequence<4, 4, 2, 4>>,
                                tuple<sequence<0>, sequence<1, 2, 2>>, tuple<sequence<0>, sequence<1, 1, 3>>,
                                sequence<2, 2, 1, 1>, sequence<0, 2, 0, 2>>;
-static_assert(tl::encodes<V_shared_operand_layout, block_N, dim>);
+static_assert(tl::has_extents<V_shared_operand_layout, block_N, dim>);
 
 struct Kargs {
   const half_t* Q;
@@ -296,11 +298,11 @@ struct Kernel {
     if (loop_range > 0) load(0);
     for (int k = 0; k < loop_range; ++k) {
       if (k > 0) block_sync_lds();  // all threads have read tile k - 1
-      store_tile(K_shared_store[k % shared_stages], K_shared_next);
+      store_tile(K_shared_store[0], K_shared_next);
       auto V_shared_by_columns =
           make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_stored{}));
       shuffle_tile(V_shared_by_columns, V_shared_next);
-      store_tile(V_shared_store[k % shared_stages], V_shared_by_columns);
+      store_tile(V_shared_store[0], V_shared_by_columns);
       if (k + 1 < loop_range) load(k + 1);
       block_sync_lds();  // all threads' parts of tile k are visible
 
@@ -308,11 +310,10 @@ struct Kernel {
       const int start = (first + k) * block_N;
 
       // flash_decoding.py:83  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-      // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS, 16 bytes per
-      // lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
+      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
       clear_tile(acc_s);
-      tl::block_gemm<WarpGemm, dim>(acc_s, load_tile(Q_shared_operand[0]),
-                                    load_tile(K_shared_operand[k % shared_stages]));
+      tl::block_gemm<WarpGemm, dim>(acc_s, load_tile(Q_shared_operand[0]), load_tile(K_shared_operand[0]));
 
       // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
@@ -327,12 +328,8 @@ struct Kernel {
 
       // flash_decoding.py:86-94  Online softmax: the accumulators are rescaled to the rows' new maxima.
       scores_max_prev = scores_max;
-      auto scores_max_part = scores_max;
-      set_tile(scores_max_part, tl::ReduceMax::identity<float>());
-      block_tile_reduce(scores_max_part, acc_s, sequence<1>{}, tl::Maximum{});
-      block_tile_reduce_xor_sync(scores_max_part, tl::Maximum{});
-      tile_elementwise_inout([](auto& scores_max, auto part) { scores_max = tl::Maximum{}(scores_max, part); },
-                             scores_max, scores_max_part);
+      block_tile_reduce(scores_max, acc_s, sequence<1>{}, tl::Maximum{});
+      block_tile_reduce_xor_sync(scores_max, tl::Maximum{});
       tile_elementwise_inout(
           [](auto scores_max_prev, auto scores_max, auto& scores_scale) {
             scores_scale = tl::exp2((scores_max_prev - scores_max) * scale);
@@ -355,10 +352,9 @@ struct Kernel {
         constexpr auto row = make_tuple(i_j[number<0>{}]);
         acc_o(i_j) *= scores_scale(row);
       });
-      // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS, 16
-      // bytes per lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
-      tl::block_gemm<WarpGemm, block_N, tl::Interleave<2>>(acc_o, acc_s_cast,
-                                                           load_tile(V_shared_operand[k % shared_stages]));
+      // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS
+      // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      tl::block_gemm<WarpGemm, block_N, tl::Interleave<2>>(acc_o, acc_s_cast, load_tile(V_shared_operand[0]));
     }
 
     // flash_decoding.py:103-110  An empty part stores zeros, and minus infinity as the log2 of its sum of
@@ -406,13 +402,13 @@ constexpr int threads = 128;
 // i = (value)
 using lse_layout = tile_distribution_encoding<sequence<2, 64>, tuple<sequence<4>>, tuple<sequence<0>, sequence<0>>,
                                               tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<0>>;
-static_assert(tl::encodes<lse_layout, num_split>);
+static_assert(tl::has_extents<lse_layout, num_split>);
 // Layout of out:
 // (T128 threads, V1 values each) -> (128); 128 threads with one element each  [layout.free.flat]
-// i = (wave, lane, repeat)
+// i = (wave, lane, 0)
 using out_layout = tile_distribution_encoding<sequence<>, tuple<sequence<2, 64, 1>>, tuple<sequence<1>, sequence<1>>,
                                               tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<2>>;
-static_assert(tl::encodes<out_layout, dim>);
+static_assert(tl::has_extents<out_layout, dim>);
 
 struct Kargs {
   half_t* Output;

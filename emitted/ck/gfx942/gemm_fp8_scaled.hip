@@ -86,9 +86,11 @@ constexpr int threads = 256;
 
 // ---- LDS: 49,152 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes; 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8  [layout.gemm.widest-swizzle]
+  // 16,384 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
+  // [layout.gemm.widest-swizzle]
   tl::LdsTile<fp8_t, tl::LdsSwizzled<128, block_M, group>> A_shared[shared_stages];
-  // 32,768 bytes; 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8  [layout.gemm.widest-swizzle]
+  // 32,768 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
+  // [layout.gemm.widest-swizzle]
   tl::LdsTile<fp8_t, tl::LdsSwizzled<128, parts * group, group>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
@@ -100,45 +102,45 @@ using WarpGemm = tl::TransposedWarpGemm<WarpGemmAttributeMfmaImpl_f32_16x16x32_f
 // Layout of product, left, right:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 4 neighbouring columns of a row at a time  [layout.gemm.mfma-accumulator]
-// i = (wave / 2, repeat, lane % 16), j = (wave % 2, repeat, lane / 16, value)
+// i = (wave / 2, value / 16, lane % 16), j = (wave % 2, value / 4 % 4, lane / 16, value % 4)
 using product_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 4, 4>>,
                                tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<2, 2>>,
                                sequence<1, 2, 2>, sequence<1, 1, 3>>;
-static_assert(tl::encodes<product_layout, block_M, group>);
+static_assert(tl::has_extents<product_layout, block_M, group>);
 // Layout of left_scale, right_scale:
 // (T256 threads, V4 values each) -> (128); 8 threads hold the same value  [layout.parallel.to-fragment]
-// i = (wave / 2, repeat, lane % 16)
+// i = (wave / 2, value, lane % 16)
 using left_scale_layout =
     tile_distribution_encoding<sequence<2, 4>, tuple<sequence<2, 4, 16>>, tuple<sequence<1, 0>, sequence<0, 1>>,
                                tuple<sequence<0, 0>, sequence<1, 2>>, sequence<1>, sequence<1>>;
-static_assert(tl::encodes<left_scale_layout, block_M>);
+static_assert(tl::has_extents<left_scale_layout, block_M>);
 // copies of A_shared between global memory and LDS: 16 bytes per access
-// i = (repeat, wave, lane / 8), j = (lane % 8, value)
+// i = (value / 16, wave, lane / 8), j = (lane % 8, value % 16)
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 8>, sequence<8, 16>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
-static_assert(tl::encodes<A_shared_copy, block_M, group>);
+static_assert(tl::has_extents<A_shared_copy, block_M, group>);
 // copies of B_shared between global memory and LDS: 16 bytes per access
-// i = (repeat, wave, lane / 8), j = (lane % 8, value)
+// i = (value / 16, wave, lane / 8), j = (lane % 8, value % 16)
 using B_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<8, 4, 8>, sequence<8, 16>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
-static_assert(tl::encodes<B_shared_copy, parts * group, group>);
-// A_shared as operand A: 16 neighbours along K per lane
-// m = (wave / 2, repeat, lane % 16), k = (repeat, lane / 16, value)
+static_assert(tl::has_extents<B_shared_copy, parts * group, group>);
+// A_shared as operand A: 16 consecutive k per lane
+// m = (wave / 2, value / 32, lane % 16), k = (value / 16 % 2, lane / 16, value % 16)
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
-static_assert(tl::encodes<A_shared_operand_layout, block_M, group>);
-// B_shared as operand B: 16 neighbours along K per lane
-// n = (wave % 2, repeat, lane / 4 % 4, lane % 4), k = (repeat, lane / 16, value)
+static_assert(tl::has_extents<A_shared_operand_layout, block_M, group>);
+// B_shared as operand B: 16 consecutive k per lane
+// n = (wave % 2, value / 32, lane / 4 % 4, lane % 4), k = (value / 16 % 2, lane / 16, value % 16)
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 4, 4>, sequence<2, 4, 16>>,
                                tuple<sequence<0, 1>, sequence<2, 1, 1>>, tuple<sequence<0, 0>, sequence<1, 2, 3>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
-static_assert(tl::encodes<B_shared_operand_layout, group, group>);
+static_assert(tl::has_extents<B_shared_operand_layout, group, group>);
 
 struct Kargs {
   const fp8_t* A;
@@ -171,8 +173,8 @@ struct Kernel {
     const auto block = tl::grouped_order<10, tl::GroupOf::rows>();
     const int bx = block.x, by = block.y;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
-    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
-    // [guard.tensor.out-of-bounds]
+    // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
+    // dropped  [guard.tensor.out-of-bounds]
     const auto A = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.A, make_tuple(M, K), make_tuple(K, number<1>{}),
                                                            number<tl::vector_length<Alignment, fp8_t>>{}, number<1>{}),
@@ -211,8 +213,8 @@ struct Kernel {
     // gemm_fp8_scaled.py:55  for k in T.Pipelined(groups, num_stages=num_stages):
     // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 48 registers per thread.
     // A lane issues 4 loads of 16 bytes to A_shared_next, 8 loads of 16 bytes to B_shared_next, 12 vector-memory
-    // loads in flight per wave; with AnyAlignment, where the rows of one tensor are unaligned, single elements of
-    // all
+    // loads in flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are
+    // of single elements
     auto A_shared_next = make_static_distributed_tensor<fp8_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<group>{}), {by * block_M, 0},
                                             make_static_tile_distribution(A_shared_copy{}));
@@ -232,8 +234,8 @@ struct Kernel {
     if (groups > 0) load_next();
     for (int k = 0; k < groups; ++k) {
       if (k > 0) block_sync_lds();  // all threads have read tile k - 1
-      store_tile(A_shared_store[k % shared_stages], A_shared_next);
-      store_tile(B_shared_store[k % shared_stages], B_shared_next);
+      store_tile(A_shared_store[0], A_shared_next);
+      store_tile(B_shared_store[0], B_shared_next);
       if (k + 1 < groups) load_next();
       block_sync_lds();  // all threads' parts of tile k are visible
 
@@ -252,20 +254,18 @@ struct Kernel {
 
       // gemm_fp8_scaled.py:30-32  One part after another, so that the registers hold one partial product besides the
       // accumulators.
-      // v_mfma_f32_16x16x32_fp8_fp8 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS, 16 bytes
-      // per lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // v_mfma_f32_16x16x32_fp8_fp8 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through
+      // VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
       clear_tile(product);
-      tl::block_gemm<WarpGemm, group>(product, load_tile(A_shared_operand[k % shared_stages]),
-                                      load_tile(B_shared_operand[k % shared_stages]));
+      tl::block_gemm<WarpGemm, group>(product, load_tile(A_shared_operand[0]), load_tile(B_shared_operand[0]));
       sweep_tile(product, [&](auto i_j) {
         constexpr auto row = make_tuple(i_j[number<0>{}]);
         left(i_j) += product(i_j) * left_scale(row);
       });
-      // v_mfma_f32_16x16x32_fp8_fp8 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS, 16 bytes
-      // per lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // v_mfma_f32_16x16x32_fp8_fp8 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through
+      // VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
       clear_tile(product);
-      tl::block_gemm<WarpGemm, group>(product, load_tile(A_shared_operand[k % shared_stages]),
-                                      load_tile(B_shared_operand_1[k % shared_stages]));
+      tl::block_gemm<WarpGemm, group>(product, load_tile(A_shared_operand[0]), load_tile(B_shared_operand_1[0]));
       sweep_tile(product, [&](auto i_j) {
         constexpr auto row = make_tuple(i_j[number<0>{}]);
         right(i_j) += product(i_j) * right_scale(row);
@@ -321,7 +321,8 @@ extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* s
   const tl_status status = gemm_fp8_scaled_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(scales_A, scales_B)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 16 == 0 && N % 8 == 0 ? gemm_fp8_scaled_kernel<tl::Aligned<16>> : gemm_fp8_scaled_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);

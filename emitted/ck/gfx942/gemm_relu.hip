@@ -81,11 +81,11 @@ constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 stages; 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
+  // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
   // [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>> A_shared[shared_stages];
-  // 16,384 bytes in 2 stages; transposed as it is stored: 8 neighbours along K are a chunk of 16 bytes; column n is
-  // line l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4, whose chunk c is the tile's chunk number 128 * c + (l ^ c)
+  // 16,384 bytes in 2 stages; the store transposes: chunk c of a column, 16 bytes, has k = 8 * c to 8 * c + 7; column
+  // n is line l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4, whose chunk c is the tile's chunk number 128 * c + (l ^ c)
   tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<4>>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
@@ -98,46 +98,46 @@ using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*Tra
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 16 neighbouring columns of a row at a time; value 4 t + r is register r of MFMA t, of 4 that each own
 // runs of 4 of these columns  [layout.gemm.mfma-accumulator]
-// i = (wave / 2, repeat, lane % 16), j = (wave % 2, lane / 16, value)
+// i = (wave / 2, value / 16, lane % 16), j = (wave % 2, lane / 16, value % 16)
 using C_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
                                sequence<1, 2>, sequence<1, 2>>;
-static_assert(tl::encodes<C_local_layout, block_M, block_N>);
+static_assert(tl::has_extents<C_local_layout, block_M, block_N>);
 // copies of A_shared between global memory and LDS: 16 bytes per access
-// i = (repeat, wave, lane / 4), j = (lane % 4, value)
+// i = (value / 8, wave, lane / 4), j = (lane % 4, value % 8)
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
-static_assert(tl::encodes<A_shared_copy, block_M, block_K>);
+static_assert(tl::has_extents<A_shared_copy, block_M, block_K>);
 // B_shared as it is loaded:
-// k = (lane % 8, value), n = (wave, lane / 8 % 2, lane / 16, value)
+// k = (lane % 8, value / 4), n = (wave, lane / 8 % 2, lane / 16, value % 4)
 using B_shared_loaded =
     tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<1, 2>, sequence<1, 3>>;
-static_assert(tl::encodes<B_shared_loaded, block_K, block_N>);
-// B_shared as it is stored: the same elements, neighbours along K first
-// k = (lane % 8, value), n = (wave, lane / 8 % 2, lane / 16, value)
+static_assert(tl::has_extents<B_shared_loaded, block_K, block_N>);
+// B_shared as it is stored: the same elements, consecutive k first
+// k = (lane % 8, value % 4), n = (wave, lane / 8 % 2, lane / 16, value / 4)
 using B_shared_stored =
     tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
-static_assert(tl::encodes<B_shared_stored, block_K, block_N>);
-// A_shared as operand A: 8 neighbours along K per lane
-// m = (wave / 2, repeat, lane % 16), k = (lane / 16, value)
+static_assert(tl::has_extents<B_shared_stored, block_K, block_N>);
+// A_shared as operand A: 8 consecutive k per lane
+// m = (wave / 2, value / 8, lane % 16), k = (lane / 16, value % 8)
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<0, 2>>,
                                sequence<1, 2>, sequence<1, 1>>;
-static_assert(tl::encodes<A_shared_operand_layout, block_M, block_K>);
-// B_shared as operand B: 8 neighbours along K per lane
-// k = (lane / 16, value), n = (wave % 2, lane / 4 % 4, repeat, lane % 4)
+static_assert(tl::has_extents<A_shared_operand_layout, block_M, block_K>);
+// B_shared as operand B: 8 consecutive k per lane
+// k = (lane / 16, value % 8), n = (wave % 2, lane / 4 % 4, value / 8, lane % 4)
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 8>, sequence<2, 4, 4, 4>>,
                                tuple<sequence<0, 2>, sequence<1, 2, 2>>, tuple<sequence<0, 0>, sequence<0, 1, 3>>,
                                sequence<2, 1>, sequence<2, 1>>;
-static_assert(tl::encodes<B_shared_operand_layout, block_K, block_N>);
+static_assert(tl::has_extents<B_shared_operand_layout, block_K, block_N>);
 
 struct Kargs {
   const half_t* A;
@@ -161,13 +161,14 @@ struct Kernel {
   template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
     const auto M = kargs.M, N = kargs.N, K = kargs.K;
     // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
-    // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows, which share operands there.
-    // Correct for any number of XCDs  [schedule.grid.xcds]
+    // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows (the last may have fewer),
+    // every other group backwards; workgroups of a group share operands there. Correct for any number of XCDs
+    // [schedule.grid.xcds]
     const auto block = tl::grouped_order<6, tl::GroupOf::rows, /*XCDs=*/8>();
     const int bx = block.x, by = block.y;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
-    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
-    // [guard.tensor.out-of-bounds]
+    // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
+    // dropped  [guard.tensor.out-of-bounds]
     const auto A = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.A, make_tuple(M, K), make_tuple(K, number<1>{}),
                                                            number<tl::vector_length<Alignment, half_t>>{}, number<1>{}),
@@ -196,7 +197,8 @@ struct Kernel {
     // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 registers per thread.
     // A lane issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next, 6 vector-memory loads
-    // in flight per wave; with AnyAlignment, where the rows of one tensor are unaligned, single elements of all
+    // in flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of
+    // single elements
     auto A_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},
                                             make_static_tile_distribution(A_shared_copy{}));
@@ -233,8 +235,8 @@ struct Kernel {
       if (ko + 2 < num_iterations) load_next();
 
       // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS, 16 bytes per
-      // lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
+      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
       tl::block_gemm<WarpGemm, block_K, tl::Interleave<4>>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
                                                            load_tile(B_shared_operand[ko % shared_stages]));
     }
@@ -283,7 +285,8 @@ extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int
   const tl_status status = gemm_relu_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);
   return tl::launch(chosen, grid, Kernel::kBlockSize, stream,

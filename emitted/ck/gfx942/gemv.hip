@@ -92,35 +92,35 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // Layout of products:
 // (T128 threads, V64 values each) -> (4, 512, 4); 1 x 128 x 1 threads with 16 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
-// i = (value), j = (repeat, wave, lane), k = (value)
+// i = (value / 16), j = (value / 4 % 4, wave, lane), k = (value % 4)
 using products_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4>, sequence<4, 2, 64>, sequence<4>>,
                                                    tuple<sequence<2>, sequence<2>>, tuple<sequence<1>, sequence<2>>,
                                                    sequence<1, 2, 3>, sequence<0, 0, 0>>;
-static_assert(tl::encodes<products_layout, block_N, chunks, chunk>);
+static_assert(tl::has_extents<products_layout, block_N, chunks, chunk>);
 // Layout of sums:
 // (T128 threads, V16 values each) -> (4, 512); 1 x 128 threads with 16 elements each  [layout.reduce.kept-dimension]
-// i = (value), j = (repeat, wave, lane)
+// i = (value / 4), j = (value % 4, wave, lane)
 using sums_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<4>, sequence<4, 2, 64>>, tuple<sequence<2>, sequence<2>>,
                                tuple<sequence<1>, sequence<2>>, sequence<1, 2>, sequence<0, 0>>;
-static_assert(tl::encodes<sums_layout, block_N, chunks>);
+static_assert(tl::has_extents<sums_layout, block_N, chunks>);
 // Layout of total:
 // (T128 threads, V4 values each) -> (4); every thread holds all 4 values  [layout.reduce.kept-dimension]
 // i = (value)
 using total_layout = tile_distribution_encoding<sequence<2, 64>, tuple<sequence<4>>, tuple<sequence<0>, sequence<0>>,
                                                 tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<0>>;
-static_assert(tl::encodes<total_layout, block_N>);
+static_assert(tl::has_extents<total_layout, block_N>);
 // copies of a between global memory and LDS: 16 bytes per access
-// i = (repeat, wave, lane, value)
+// i = (value / 8, wave, lane, value % 8)
 using a_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 64, 8>>, tuple<sequence<1>, sequence<1>>,
                                           tuple<sequence<1>, sequence<2>>, sequence<1, 1>, sequence<0, 3>>;
-static_assert(tl::encodes<a_copy, block_K>);
+static_assert(tl::has_extents<a_copy, block_K>);
 // copies of b between global memory and LDS: 16 bytes per access
-// i = (value), j = (repeat, wave, lane, value)
+// i = (value / 16), j = (value / 8 % 2, wave, lane, value % 8)
 using b_copy =
     tile_distribution_encoding<sequence<>, tuple<sequence<4>, sequence<2, 2, 64, 8>>, tuple<sequence<2>, sequence<2>>,
                                tuple<sequence<1>, sequence<2>>, sequence<1, 2, 2>, sequence<0, 0, 3>>;
-static_assert(tl::encodes<b_copy, block_N, block_K>);
+static_assert(tl::has_extents<b_copy, block_N, block_K>);
 
 struct Kargs {
   const half_t* A;
@@ -143,8 +143,8 @@ struct Kernel {
     const auto N = kargs.N, K = kargs.K;
     const int bn = blockIdx.x;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
-    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
-    // [guard.tensor.out-of-bounds]
+    // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
+    // dropped  [guard.tensor.out-of-bounds]
     const auto A = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.A, make_tuple(K), make_tuple(number<1>{}),
                                                            number<tl::vector_length<Alignment, half_t>>{}, number<1>{}),
@@ -174,7 +174,7 @@ struct Kernel {
     // gemv.py:42  for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // a_next, b_next: the next tile, in flight from global memory to LDS, in 40 registers per thread. A lane issues
     // 2 loads of 16 bytes to a_next, 8 loads of 16 bytes to b_next, 10 vector-memory loads in flight per wave; with
-    // AnyAlignment, where the rows of one tensor are unaligned, single elements of all
+    // AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
     auto a_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(a_copy{}));
     auto a_source = make_tile_window(A, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(a_copy{}));
     auto b_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(b_copy{}));
@@ -256,7 +256,8 @@ extern "C" tl_status gemv(const void* A, const void* B, void* C, int N, int K, v
   const tl_status status = gemv_supports(N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B) || !tl::aligned<2>(C)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 ? gemv_kernel<tl::Aligned<16>> : gemv_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(N);
   return tl::launch(

@@ -65,16 +65,16 @@ constexpr int threads = 128;
 // Layout of X_local:
 // (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
-// i = (repeat, wave), j = (repeat, lane, value)
+// i = (value / 16, wave), j = (value / 4 % 4, lane, value % 4)
 using X_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2>, sequence<4, 64, 4>>, tuple<sequence<1>, sequence<2>>,
                                tuple<sequence<1>, sequence<1>>, sequence<1, 2, 2>, sequence<0, 0, 2>>;
 // Layout of row_max, row_sum:
 // (T128 threads, V2 values each) -> (4); 64 threads hold the same value  [layout.reduce.kept-dimension]
-// i = (repeat, wave)
+// i = (value, wave)
 using row_max_layout = tile_distribution_encoding<sequence<64>, tuple<sequence<2, 2>>, tuple<sequence<1>, sequence<0>>,
                                                   tuple<sequence<1>, sequence<0>>, sequence<1>, sequence<0>>;
-static_assert(tl::encodes<row_max_layout, block_M>);
+static_assert(tl::has_extents<row_max_layout, block_M>);
 
 struct Kargs {
   const float* X;
@@ -94,8 +94,8 @@ struct Kernel {
     const auto M = kargs.M;
     const int bx = blockIdx.x;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
-    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
-    // [guard.tensor.out-of-bounds]
+    // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
+    // dropped  [guard.tensor.out-of-bounds]
     const auto X = pad_tensor_view(make_naive_tensor_view<address_space_enum::global>(
                                        kargs.X, make_tuple(M, number<N>{}), make_tuple(number<N>{}, number<1>{}),
                                        number<16 / sizeof(float)>{}, number<1>{}),

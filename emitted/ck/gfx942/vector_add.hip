@@ -80,8 +80,8 @@ struct Kernel {
     const auto N = kargs.N;
     const int bx = blockIdx.x;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
-    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
-    // [guard.tensor.out-of-bounds]
+    // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
+    // dropped  [guard.tensor.out-of-bounds]
     const auto A = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.A, make_tuple(N), make_tuple(number<1>{}),
                                                            number<tl::vector_length<Alignment, float>>{}, number<1>{}),
@@ -134,7 +134,8 @@ extern "C" tl_status vector_add(const void* A, const void* B, void* C, int N, vo
   const tl_status status = vector_add_supports(N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment]
   const auto chosen = N % 4 == 0 ? vector_add_kernel<tl::Aligned<16>> : vector_add_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(N);
   return tl::launch(

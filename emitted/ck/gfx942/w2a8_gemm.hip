@@ -80,11 +80,13 @@ constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 18,432 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 8,192 bytes; 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8  [layout.gemm.widest-swizzle]
+  // 8,192 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
+  // [layout.gemm.widest-swizzle]
   tl::LdsTile<int8_t, tl::LdsSwizzled<128, block_M, block_K>> X_shared[shared_stages];
   // 2,048 bytes; no swizzle  [layout.shared.plain]
   tl::LdsTile<uint8_t, tl::LdsRows<0, block_N, block_K / 4>> packed[shared_stages];
-  // 8,192 bytes; 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8  [layout.gemm.widest-swizzle]
+  // 8,192 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
+  // [layout.gemm.widest-swizzle]
   tl::LdsTile<int8_t, tl::LdsSwizzled<128, block_N, block_K>> W_shared;
 };
 static_assert(sizeof(Shared) == 18432, "the sizes above are stale: regenerate this file");
@@ -96,40 +98,40 @@ using WarpGemm = WarpGemmMfmaDispatcher<int8_t, int8_t, int, 16, 16, 32, /*Trans
 // Layout of Y_local:
 // (T128 threads, V32 values each) -> (64, 64); wave w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns of
 // a row at a time  [layout.gemm.mfma-accumulator]
-// i = (wave, repeat, lane % 16), j = (repeat, lane / 16, value)
+// i = (wave, value / 16, lane % 16), j = (value / 4 % 4, lane / 16, value % 4)
 using Y_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 16>, sequence<4, 4, 4>>,
                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
-static_assert(tl::encodes<Y_local_layout, block_M, block_N>);
+static_assert(tl::has_extents<Y_local_layout, block_M, block_N>);
 // copies of X_shared between global memory and LDS: 16 bytes per access
 // Layout of a loop over i, j:
 // (T128 threads, V64 values each) -> (64, 128); 16 x 8 threads with 4 runs of 16 consecutive elements each
 // [layout.loop.flat]
-// i = (repeat, wave, lane / 8), j = (lane % 8, value)
+// i = (value / 16, wave, lane / 8), j = (lane % 8, value % 16)
 using i_j_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 2, 8>, sequence<8, 16>>,
                                               tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                               sequence<1, 2>, sequence<0, 1>>;
 // copies of packed between global memory and LDS: 16 bytes per access
-// i = (wave, lane / 2, repeat), j = (lane % 2, value)
+// i = (wave, lane / 2, 0), j = (lane % 2, value)
 using packed_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 32, 1>, sequence<2, 16>>,
                                                tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<0>, sequence<1, 0>>,
                                                sequence<1, 2>, sequence<2, 1>>;
-static_assert(tl::encodes<packed_copy, block_N, block_K / 4>);
-// X_shared as operand A: 16 neighbours along K per lane
-// m = (wave, repeat, lane % 16), k = (repeat, lane / 16, value)
+static_assert(tl::has_extents<packed_copy, block_N, block_K / 4>);
+// X_shared as operand A: 16 consecutive k per lane
+// m = (wave, value / 32, lane % 16), k = (value / 16 % 2, lane / 16, value % 16)
 using X_shared_operand_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
-static_assert(tl::encodes<X_shared_operand_layout, block_M, block_K>);
-// W_shared as operand B: 16 neighbours along K per lane
-// n = (repeat, lane / 4 % 4, lane % 4), k = (repeat, lane / 16, value)
+static_assert(tl::has_extents<X_shared_operand_layout, block_M, block_K>);
+// W_shared as operand B: 16 consecutive k per lane
+// n = (value / 32, lane / 4 % 4, lane % 4), k = (value / 16 % 2, lane / 16, value % 16)
 using W_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 4, 4>, sequence<2, 4, 16>>,
                                tuple<sequence<0>, sequence<2, 1, 1>>, tuple<sequence<0>, sequence<1, 1, 2>>,
                                sequence<1, 2, 2>, sequence<0, 0, 2>>;
-static_assert(tl::encodes<W_shared_operand_layout, block_N, block_K>);
+static_assert(tl::has_extents<W_shared_operand_layout, block_N, block_K>);
 
 struct Kargs {
   const int8_t* X;
@@ -152,13 +154,14 @@ struct Kernel {
   template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
     const auto M = kargs.M, N = kargs.N, K = kargs.K;
     // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
-    // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows, which share operands there.
-    // Correct for any number of XCDs  [schedule.grid.xcds]
+    // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows (the last may have fewer),
+    // every other group backwards; workgroups of a group share operands there. Correct for any number of XCDs
+    // [schedule.grid.xcds]
     const auto block = tl::grouped_order<6, tl::GroupOf::rows, /*XCDs=*/8>();
     const int bx = block.x, by = block.y;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
-    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
-    // [guard.tensor.out-of-bounds]
+    // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
+    // dropped  [guard.tensor.out-of-bounds]
     const auto X = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.X, make_tuple(M, K), make_tuple(K, number<1>{}),
                                                            number<tl::vector_length<Alignment, int8_t>>{}, number<1>{}),
@@ -188,7 +191,8 @@ struct Kernel {
     // w2a8.py:28  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // X_shared_next, packed_next: the next tile, in flight from global memory to LDS, in 20 registers per thread. A
     // lane issues 4 loads of 16 bytes to X_shared_next, 1 loads of 16 bytes to packed_next, 5 vector-memory loads in
-    // flight per wave; with AnyAlignment, where the rows of one tensor are unaligned, single elements of all
+    // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
+    // elements
     auto X_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(i_j_layout{}));
     auto X_shared_source = make_tile_window(X, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},
                                             make_static_tile_distribution(i_j_layout{}));
@@ -210,8 +214,8 @@ struct Kernel {
     if (num_iterations > 0) load_next();
     for (int ko = 0; ko < num_iterations; ++ko) {
       if (ko > 0) block_sync_lds();  // all threads have read tile ko - 1
-      store_tile(X_shared_store[ko % shared_stages], X_shared_next);
-      store_tile(packed_store[ko % shared_stages], packed_next);
+      store_tile(X_shared_store[0], X_shared_next);
+      store_tile(packed_store[0], packed_next);
       if (ko + 1 < num_iterations) load_next();
       block_sync_lds();  // all threads' parts of tile ko are visible
 
@@ -221,17 +225,15 @@ struct Kernel {
       sweep_tile<tl::DistributedTile<float, i_j_layout>>([&](auto i_j) {
         const auto at = get_x_indices_from_distributed_indices(make_static_tile_distribution(i_j_layout{}), i_j);
         const index_t i = at[number<0>{}], j = at[number<1>{}];
-        W_shared(i, j) =
-            tl::cast<int8_t>(((tl::cast<int>(packed[ko % shared_stages](i, j / 4)) >> 2 * (j % 4)) & 3) - 1);
+        W_shared(i, j) = tl::cast<int8_t>(((tl::cast<int>(packed[0](i, j / 4)) >> 2 * (j % 4)) & 3) - 1);
       });
 
       // RAW: all threads have stored W_shared before any reads it  [sync.shared.hazard]
       block_sync_lds();
       // w2a8.py:34  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
-      // v_mfma_i32_16x16x32_i8 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS, 16 bytes per
-      // lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
-      tl::block_gemm<WarpGemm, block_K>(Y_local, load_tile(X_shared_operand[ko % shared_stages]),
-                                        load_tile(W_shared_operand[0]));
+      // v_mfma_i32_16x16x32_i8 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
+      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      tl::block_gemm<WarpGemm, block_K>(Y_local, load_tile(X_shared_operand[0]), load_tile(W_shared_operand[0]));
     }
 
     // w2a8.py:35  T.copy(Y_local, Y[by * block_M, bx * block_N])
@@ -276,7 +278,8 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 64 == 0 && N % 4 == 0 ? w2a8_gemm_kernel<tl::Aligned<16>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);

@@ -85,22 +85,22 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // Layout of packed, partial:
 // (T64 threads, V64 values each) -> (16, 256); 4 x 16 threads with 4 runs of 16 consecutive elements each
 // [layout.parallel.to-fragment]
-// i = (repeat, lane / 16), j = (lane % 16, value)
+// i = (value / 16, lane / 16), j = (lane % 16, value % 16)
 using packed_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<4, 4>, sequence<16, 16>>, tuple<sequence<1, 2>>,
                                tuple<sequence<1, 0>>, sequence<1, 2>, sequence<0, 1>>;
-static_assert(tl::encodes<packed_layout, block_N, block_K / 4>);
+static_assert(tl::has_extents<packed_layout, block_N, block_K / 4>);
 // Layout of total:
 // (T64 threads, V4 values each) -> (16); 16 threads hold the same value  [layout.reduce.kept-dimension]
-// i = (repeat, lane / 16)
+// i = (value, lane / 16)
 using total_layout = tile_distribution_encoding<sequence<16>, tuple<sequence<4, 4>>, tuple<sequence<1, 0>>,
                                                 tuple<sequence<1, 0>>, sequence<1>, sequence<0>>;
-static_assert(tl::encodes<total_layout, block_N>);
+static_assert(tl::has_extents<total_layout, block_N>);
 // copies of x between global memory and LDS: 16 bytes per access
 // i = (lane, value)
 using x_copy = tile_distribution_encoding<sequence<>, tuple<sequence<64, 16>>, tuple<sequence<1>>, tuple<sequence<0>>,
                                           sequence<1>, sequence<1>>;
-static_assert(tl::encodes<x_copy, block_K>);
+static_assert(tl::has_extents<x_copy, block_K>);
 
 struct Kargs {
   const int8_t* X;
@@ -124,8 +124,8 @@ struct Kernel {
     const auto N = kargs.N, K = kargs.K;
     const int bn = blockIdx.x, m = blockIdx.y;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
-    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
-    // [guard.tensor.out-of-bounds]
+    // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
+    // dropped  [guard.tensor.out-of-bounds]
     const auto X = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.X + m * K, make_tuple(K), make_tuple(number<1>{}),
                                                            number<tl::vector_length<Alignment, int8_t>>{}, number<1>{}),
@@ -154,7 +154,8 @@ struct Kernel {
     // w2a8.py:77  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // x_next, W_shared_next: the next tile, in flight from global memory to LDS, in 20 registers per thread. A lane
     // issues 1 loads of 16 bytes to x_next, 4 loads of 16 bytes to W_shared_next, 5 vector-memory loads in flight
-    // per wave; with AnyAlignment, where the rows of one tensor are unaligned, single elements of all
+    // per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
+    // elements
     auto x_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));
     auto W_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_layout{}));
@@ -241,7 +242,8 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 64 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);
   return tl::launch(

@@ -19,6 +19,8 @@ extern "C" {
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
+// tl::max of NaN and a number is the number: NaN becomes 0 at gemm_clusters.py:65.
+//
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_clusters.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;

@@ -284,7 +284,8 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   // gemm_splitk.py:30  launch 1 of 2
   {
     using namespace multiply;
-    // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
+    // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+    // of single elements where one's are not  [vector.tensor.alignment-dispatch]
     const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_splitk_multiply_kernel<tl::Aligned<16>>
                                                  : gemm_splitk_multiply_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M), splits);
@@ -296,7 +297,8 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   // gemm_splitk.py:45  launch 2 of 2
   {
     using namespace add;
-    // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
+    // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+    // of single elements where one's are not  [vector.tensor.alignment-dispatch]
     const auto chosen = N % 8 == 0 ? gemm_splitk_add_kernel<tl::Aligned<16>> : gemm_splitk_add_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, add_N), tl::ceildiv(M, add_M));
     const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<half_t*>(C), parts, M, N);

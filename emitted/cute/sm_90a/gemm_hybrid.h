@@ -17,6 +17,8 @@ extern "C" {
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
+// tl::max of NaN and a number is the number: NaN becomes 0 at gemm_hybrid.py:107 and 132.
+//
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_hybrid.cu.
 //
 // Launches multiply, then add, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all launches were

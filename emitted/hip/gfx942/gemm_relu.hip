@@ -90,8 +90,8 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // ---- registers: 80 per thread for tiles, 16 of which hold the next tile; up to 32 for operands of a GEMM ------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; i = (wave / 2, repeat, lane % 16), j = (wave % 2, lane /
-// 16, value); value 4 r + t is register r of MFMA t, of 4 that interleave their columns
+// 2), a lane 16 neighbouring columns of a row at a time; i = (wave / 2, value / 16, lane % 16), j = (wave % 2, lane
+// / 16, value % 16); value 4 r + t is register r of MFMA t, of 4 that interleave their columns
 // [layout.gemm.mfma-accumulator]
 using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl::Interleave<4>>;
 
@@ -110,8 +110,9 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
   // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
-  // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows, which share operands there.
-  // Correct for any number of XCDs  [schedule.grid.xcds]
+  // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows (the last may have fewer),
+  // every other group backwards; workgroups of a group share operands there. Correct for any number of XCDs
+  // [schedule.grid.xcds]
   const auto block = tl::grouped_order<6, tl::GroupOf::rows, /*XCDs=*/8>();
   const int bx = block.x, by = block.y;
 
@@ -121,19 +122,19 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::clear(C_local);
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 registers per thread.
+  // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per lane.
   // tl::load issues 2 x 16 bytes + 2 x 16 bytes per lane, 4 vector-memory loads in flight per wave where rows are
   // 16-byte aligned, else single elements. The wide ones are buffer loads where a tile starts in the tensor and
   // 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of its tile that the tensor has:
   // past them loads give zeros; a lane past the last column takes an offset past the buffer's end
   tl::Staged<tl::half, block_M, block_K, threads> A_shared_next;
   tl::Staged<tl::half, block_K, block_N, threads> B_shared_next;
-  auto load = [&](int ko) {
+  auto load = [&](int ko) TL_INLINED_LAMBDA {
     // gemm_relu.py:22-23
     tl::load(A.tile(by * block_M, ko * block_K), A_shared_next);
     tl::load(B.tile(ko * block_K, bx * block_N), B_shared_next);
   };
-  auto store = [&](int ko) {
+  auto store = [&](int ko) TL_INLINED_LAMBDA {
     tl::store(A_shared_next, A_shared[ko % shared_stages]);
     tl::store(B_shared_next, B_shared[ko % shared_stages]);
   };
@@ -142,20 +143,20 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   // (vmcnt)  [pipeline.loop.registers]
   const int num_iterations = tl::ceildiv(K, block_K);
   if (num_iterations > 0) {
-    TL_INLINED load(0);
-    TL_INLINED store(0);
-    if (num_iterations > 1) TL_INLINED load(1);
+    load(0);
+    store(0);
+    if (num_iterations > 1) load(1);
   }
   for (int ko = 0; ko < num_iterations; ++ko) {
     tl::sync_threads();  // all threads' parts of tile ko are visible, and all have read tile ko - 1
-    if (ko + 1 < num_iterations) TL_INLINED store(ko + 1);
-    if (ko + 2 < num_iterations) TL_INLINED load(ko + 2);
+    if (ko + 1 < num_iterations) store(ko + 1);
+    if (ko + 2 < num_iterations) load(ko + 2);
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from LDS, 16 bytes per lane
-    // and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; B from LDS, 8 bytes per lane
-    // and read, free of bank conflicts among the 16 lanes (0-15; ...) of a phase, each of columns at one k:
-    // v_perm_b32 packs pairs of k
+    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from LDS through VGPRs by
+    // ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; B from LDS through VGPRs,
+    // 8 bytes per lane and read, free of bank conflicts among the 16 lanes (0-15; ...) of a phase, each of columns
+    // at one k: v_perm_b32 packs pairs of k
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 
@@ -191,7 +192,8 @@ extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int
   const tl_status status = gemm_relu_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),

@@ -15,9 +15,6 @@
 #define TL_UNROLL_LITTLE
 #define TL_NO_UNROLL
 #endif
-#ifndef TL_INLINED
-#define TL_INLINED
-#endif
 #ifndef TL_INLINED_LAMBDA
 #define TL_INLINED_LAMBDA
 #endif

@@ -12,8 +12,8 @@
 #define TL_UNROLL _Pragma("unroll")
 #define TL_UNROLL_LITTLE _Pragma("unroll 4")
 #define TL_NO_UNROLL _Pragma("unroll 1")
-// Inlines the call of a lambda: a real call would pass its captures through memory.
-#define TL_INLINED [[clang::always_inline]]
+// Inlines all calls of a lambda: a real call would pass its captures through memory.
+#define TL_INLINED_LAMBDA __attribute__((always_inline))
 
 namespace tl {
 

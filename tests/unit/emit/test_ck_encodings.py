@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import pytest
@@ -9,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tile2cu.analysis.elements import element
+from tile2cu.core.dtype import FLOAT16
+from tile2cu.core.expr import int_const
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Warps, slice_of
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaOperandA, MfmaTile
+from tile2cu.core.program import Buffer, Scope
+from tile2cu.core.span import Span
 from tile2cu.styles.ck.encodings import (
     Encoding,
     copy_of_rows,
@@ -19,6 +24,7 @@ from tile2cu.styles.ck.encodings import (
     operand_b,
     transposing_copy,
 )
+from tile2cu.styles.ck.shared import ByColumns
 
 SMALL = st.sampled_from((1, 2, 4))
 
@@ -153,3 +159,42 @@ def test_transposing_copies_hold_the_same_elements(k: int, n: int, count: int, e
         assert loaded[1] == (loaded[0][0], loaded[0][1] + 1) and stored[1] == (stored[0][0] + 1, stored[0][1])
         everything += loaded
     assert sorted(everything) == list(product(range(k), range(n)))
+
+
+def number(text: str, **names: int) -> int:
+    """The value of a formula of integers."""
+    return int(eval(text.replace("/", "//"), {}, names))
+
+
+@pytest.mark.parametrize(("k", "n", "count"), [(32, 128, 4), (64, 128, 8), (64, 64, 1)])
+def test_words_of_digits_are_the_elements(k: int, n: int, count: int) -> None:
+    """Each coordinate as the comment of an encoding states it, of each lane's values."""
+    found = transposing_copy(k, n, count, 4, 2, 256)
+    assert found is not None
+    for encoding in (found.loaded, found.stored):
+        for wave, lane, value in product(range(4), range(64), range(encoding.registers)):
+            at = []
+            for lengths, names in zip(encoding.hs, encoding.names, strict=True):
+                coordinate = 0
+                for length, name in zip(lengths, names, strict=True):
+                    digit = number(name, wave=wave, lane=lane, value=value)
+                    assert 0 <= digit < length
+                    coordinate = coordinate * length + digit
+                at.append(coordinate)
+            assert tuple(at) == encoding.element(wave, lane, value)
+
+
+@pytest.mark.parametrize("columns", [ByColumns(count=4, run=4), ByColumns(count=2, run=4, held=4, groups=4)])
+def test_words_of_transposed_tiles_have_each_k_of_a_chunk(columns: ByColumns) -> None:
+    tile = Buffer(
+        name="B", shape=(int_const(64), int_const(128)), dtype=FLOAT16, scope=Scope.SHARED, span=Span("", 1, 1, 1)
+    )
+    text = columns.values_of_chunk(8)
+    base = re.search(r"k0 = (.*)", text)
+    ranges = re.findall(r"(k0(?: \+ \d+)?|8 \* c) to ((?:k0|8 \* c) \+ \d+)", text)
+    assert ranges
+    for chunk in range(8):
+        names = {"c": chunk} | ({"k0": number(base[1], c=chunk)} if base else {})
+        said = [k for low, high in ranges for k in range(number(low, **names), number(high, **names) + 1)]
+        held = [k for k in range(64) if columns.position(k, tile) // 8 == chunk]
+        assert said == held == sorted(held, key=lambda k: columns.position(k, tile))

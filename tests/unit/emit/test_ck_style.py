@@ -180,14 +180,25 @@ def test_a_tile_whose_places_exceed_a_row_is_checked_by_its_places() -> None:
     assert "tl::fits_in_2gib<float>({{M, block_M}, {N, 1024}})" in found.source
 
 
+def test_a_maximum_of_a_row_is_accumulated_in_place() -> None:
+    """What lanes hold of it may be combined with itself; a sum is of parts that begin with zero."""
+    (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", dim=128, threads=256).values()
+    assert "block_tile_reduce(scores_max, acc_s, sequence<1>{}, tl::Maximum{});" in found.source
+    assert "scores_max_part" not in found.source
+    before, after = found.source.split("block_tile_reduce(scores_sum, acc_s")
+    assert before.rstrip().endswith("clear_tile(scores_sum);")
+
+
 def test_an_operand_beside_registers_is_stored_in_their_order() -> None:
-    """P of attention has 4 neighbours along K per lane and MFMA: V is stored so that a lane reads those of two."""
+    """P of attention has 4 consecutive k per lane and MFMA: V is stored so that a lane reads those of two."""
     bindings = {"threads": 256, "dim": 128, "is_causal": False}
     (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", **bindings).values()
     assert "tl::LdsTransposed<block_N, dim, tl::Interleave<2>, tl::HeldK<4, 4>>> V_shared" in found.source
     text = " ".join(line.strip().removeprefix("// ") for line in found.source.splitlines())
-    assert text.count("bytes per lane and read") == text.count("16 bytes per lane and read") == 2
+    assert text.count("through VGPRs") == text.count("through VGPRs by ds_read_b128") == 2
     assert text.count("free of bank conflicts") == 2
+    assert "2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; slab s begins at" in text
+    assert "value 4 t + r of acc_o is register r of MFMA t" in text, "Q_local has the layout, and is an operand"
     assert "up to 64 for operands of a GEMM and 16 for a tile's transpose" in found.source
 
 

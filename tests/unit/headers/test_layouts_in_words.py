@@ -159,7 +159,9 @@ def _in_all(part: str, held: Held) -> bool:
 
 def _interleaved(part: str, held: Held) -> bool:
     """The register of an MFMA's result as `register_of` has it, in a run of neighbouring columns of a lane."""
-    found = re.fullmatch(r"value (\d+) r \+ t is register r of MFMA t, of (\d+) that interleave their columns", part)
+    found = re.fullmatch(
+        r"value (\d+) r \+ t(?: of [\w, ]+)? is register r of MFMA t, of (\d+) that interleave their columns", part
+    )
     if not found:
         return False
     factor, count = map(int, found.groups())
@@ -213,34 +215,28 @@ def _own_values(part: str, held: Held) -> bool:
 
 
 def _digits(part: str, held: Held) -> bool:
-    """Coordinates as numbers of several digits, the first the most significant: `i = (wave, repeat, lane % 16)`."""
-    found = re.fullmatch(r"i = \(([^()]+)\)(?:, j = \(([^()]+)\))?", part)
+    """Coordinates as numbers of several digits, the first the most significant: `i = (wave, value / 8, lane % 16)`."""
+    found = re.fullmatch(r"i = (.+?)(?:, j = (.+))?", part)
     return found is not None and all(
-        _is_number(names.split(", "), dim, held) for dim, names in enumerate(filter(None, found.groups()))
+        _is_number(names.strip("()").split(", "), dim, held) for dim, names in enumerate(filter(None, found.groups()))
     )
 
 
 def _is_number(names: list[str], dim: int, held: Held) -> bool:
-    """Whether there are numbers of repetitions and values with which the digits of all threads are those named."""
-    places = [(t, place[dim]) for t, each in enumerate(held.threads) for place in each if place is not None]
-    extent = 1 + max(at for _, at in places)
-    fixed = {"lane % 16": 16, "lane / 16": held.wave // 16}
-    sizes = [[fixed[name]] if name in fixed else [1 << n for n in range(extent.bit_length())] for name in names]
-    return any(
-        all(
-            _digit(name, t, held) in (None, at // prod(radices[place + 1 :]) % radices[place])
-            for place, name in enumerate(names)
-            for t, at in places
-        )
-        for radices in itertools.product(*sizes)
-        if prod(radices) == extent
-    )
-
-
-def _digit(name: str, thread: int, held: Held) -> int | None:
-    """The digit that a thread has; None where its registers have several."""
-    lane = thread % held.wave
-    return {"lane % 16": lane % 16, "lane / 16": lane // 16, "wave": thread // held.wave}.get(name)
+    """Whether the coordinate of each value of each thread has the digits that are named."""
+    totals = {"wave": len(held.threads) // held.wave, "lane": held.wave, "value": len(held.threads[0])}
+    found = [re.fullmatch(r"(wave|lane|value)(?: / (\d+))?(?: % (\d+))?", name) for name in names]
+    digits = [(each[1], int(each[2] or 1), int(each[3] or 0)) for each in found if each]
+    radices = [length or totals[source] // stride for source, stride, length in digits]
+    for thread, places in enumerate(held.threads):
+        for value, place in enumerate(places):
+            sources = {"wave": thread // held.wave, "lane": thread % held.wave, "value": value}
+            number = 0
+            for (source, stride, _), radix in zip(digits, radices, strict=True):
+                number = number * radix + sources[source] // stride % radix
+            if place is not None and place[dim] != number:
+                return False
+    return len(digits) == len(names)
 
 
 def _split(part: str, held: Held) -> bool:
@@ -307,8 +303,8 @@ def runs(held: Held) -> set[int]:
 CK = sorted((ROOT / "emitted/ck").glob("**/*.hip"))
 _BLOCK_GEMM = ROOT / "headers/tl/ck.h"
 _OF_CK = re.compile(
-    r"a lane (\d+) neighbouring columns of a row at a time; value (\d+) t \+ r is register r of MFMA t, of (\d+) that "
-    r"each own runs of (\d+) of these columns"
+    r"a lane (\d+) neighbouring columns of a row at a time; value (\d+) t \+ r(?: of [\w, ]+)? is register r of MFMA "
+    r"t, of (\d+) that each own runs of (\d+) of these columns"
 )
 
 

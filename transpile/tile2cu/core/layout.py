@@ -358,7 +358,8 @@ class SharedLayout:
 
     `swizzle` is the span in bytes over which 16-byte chunks are permuted: 128, 64, 32, or 0 for none; `padding` is the
     bytes added to each row. Rows wider than the span are stored as several slabs of that width. Of `rows_interleaved`
-    other than 1, groups of so many rows are stored column by column, and the tile's 16-byte chunk c at c ^ c / 8 % 4.
+    other than 1, groups of so many rows are stored column by column, and the tile's 16-byte chunk c is at
+    c ^ ((c / 8) % 4).
     """
 
     extents: tuple[int, ...]

@@ -17,7 +17,7 @@ from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
 from tile2cu.emitter.formula import formula_lines
 from tile2cu.emitter.limits import Whole, whole_sizes
-from tile2cu.emitter.numerics import ACCURACY, ACCURATE, APPROXIMATIONS, numerics
+from tile2cu.emitter.numerics import ACCURACY, ACCURATE, APPROXIMATIONS, Numerics, numerics
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, pointer_alignment, tensors, touched
@@ -83,11 +83,13 @@ def contract(
             f"not alias other arguments (unchecked).{_addresses(launches)}"
         ),
     )
-    doc = _doc(program)
+    doc, found = _doc(program), numerics(launches)
+    becomes = _extrema(found, program.source.name) if found.clamped else ""
+    nan = ("", *_paragraph(becomes)) if becomes else ()
     compiled_in = _compiled_in(program, printer, "\n".join((*doc, *about)))
     return Heads(
         source=(*doc, *compiled_in, *_chosen(program), *about),
-        header=(*doc, *compiled_in, *_arguments(launches, printer)),
+        header=(*doc, *compiled_in, *_arguments(launches, printer), *nan),
     )
 
 
@@ -346,10 +348,14 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
         call = "call" if len(found.library) > 1 else "calls"
         library = "the HIP device library's" if launches[0].target.is_amd else "CUDA's"
         parts.append(f"{names} {call} {library} {listed([f'{name}f' for name in found.library])}.")
-    if found.extrema:
-        text = f"tl::{listed(list(found.extrema))} of NaN and a number is the number"
-        parts.append(f"{text}{_clamped(found.clamped, file)}.")
-    return " ".join(parts)
+    parts.append(_extrema(found, file))
+    return " ".join(filter(None, parts))
+
+
+def _extrema(found: Numerics, file: str) -> str:
+    """What maxima and minima make of NaN."""
+    text = f"tl::{listed(list(found.extrema))} of NaN and a number is the number"
+    return f"{text}{_clamped(found.clamped, file)}." if found.extrema else ""
 
 
 def _accuracy(function: str, launches: tuple[Resolved, ...]) -> str:

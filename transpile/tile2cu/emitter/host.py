@@ -18,7 +18,7 @@ from tile2cu.emitter.view import HostLaunch, HostView
 from tile2cu.plan.grid import passed_numbers, used_sizes
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, memories, pointer_alignment, viewed_tensors
-from tile2cu.styles.base.comments import listed, rule_line, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
@@ -367,10 +367,13 @@ def _choice(resolved: Resolved, printer: Printer, more: tuple[Multiple, ...]) ->
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
     bytes_ = rows_aligned_to(resolved, more)
-    comment = f"Accesses have up to {bytes_} bytes where all rows are {bytes_}-byte aligned  [{rule_of_rows(resolved)}]"
+    comment = (
+        f"Accesses have up to {bytes_} bytes where the rows of all tensors are {bytes_}-byte aligned, and those of "
+        f"all tensors are of single elements where one's are not  [{rule_of_rows(resolved)}]"
+    )
     kernel = resolved.function
     text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED}<{bytes_}>> : {kernel}<{ANY_ALIGNMENT}>;"
-    return (Declaration(text, (comment,)),)
+    return (Declaration(text, tuple(wrapped(comment, BODY_WIDTH))),)
 
 
 def _launch(written: Written, style: Style) -> str:

@@ -65,7 +65,9 @@ def copy(op: Copy, resolved: Resolved, threads: Threads) -> ops.Op:
 def load_registers(op: Copy, resolved: Resolved) -> copy_ops.LoadRegisters:
     """What loads a tile that waits in registers."""
     src = _side(op.src, op.dst, op, resolved)
-    return copy_ops.LoadRegisters(source=op, claims=tuple(copy_claims(op, resolved)), src=src)
+    assert isinstance(src, TensorTile)
+    buffer = buffer_loads(op, src, resolved)
+    return copy_ops.LoadRegisters(source=op, claims=tuple(copy_claims(op, resolved)), src=src, buffer=buffer)
 
 
 def store_registers(op: Copy, resolved: Resolved) -> copy_ops.StoreRegisters:

@@ -58,9 +58,10 @@ class CopyToBlock(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoadRegisters(Op):
-    """The first half of a copy that is staged in registers: loads `src`."""
+    """The first half of a copy that is staged in registers: loads `src`, by `buffer` where its rows are aligned."""
 
     src: Operand
+    buffer: BufferLoads
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -51,12 +51,18 @@ def _piece(operand: Region, resolved: Resolved) -> int:
 
 
 def operand_registers(op: Gemm, resolved: Resolved) -> int:
-    """The registers of operands that a lane has read from LDS: those of a step, and of the next one."""
+    """The registers of operands that a lane has read from LDS."""
     steps, layout = steps_of(op, resolved), resolved.facts.get(op.c.buffer, LAYOUT)
     if steps is None or not isinstance(layout, MfmaTile):
         return 0
-    (m, n, k), warps = op.mnk, resolved.facts[op, WARPS]
+    (m, n, _), warps = op.mnk, resolved.facts[op, WARPS]
     of_a = m // warps.m if op.a.buffer.scope is Scope.SHARED else 0
     lines = ((of_a, op.a), (n // warps.n, op.b))
     words = (count // layout.size * -(-steps.items * each.buffer.dtype.bits // 32) for count, each in lines)
-    return min(2, k // steps.extent) * sum(words)
+    return steps_held(op, resolved) * sum(words)
+
+
+def steps_held(op: Gemm, resolved: Resolved) -> int:
+    """The steps whose operands a lane holds at a time: the next one's are read while a step's MFMAs run."""
+    steps = steps_of(op, resolved)
+    return 0 if steps is None else min(2, op.mnk[2] // steps.extent)

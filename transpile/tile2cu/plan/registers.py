@@ -9,7 +9,7 @@ from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
-from tile2cu.plan.mfma_steps import operand_registers
+from tile2cu.plan.mfma_steps import operand_registers, steps_held
 from tile2cu.plan.ping_pong import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.resolved import Resolved
 
@@ -59,8 +59,8 @@ class Registers:
     part of a consumer where a producer's registers go to the consumers, else 0.
 
     `prefetched` of them hold the next tile before it is stored. A GEMM by MFMA has `read_operands` more of what it has
-    read from LDS. `operands` are the tiles that MMAs read as
-    their first operand, `loaded` those of them that copies from memory write; `random` is the state of a generator.
+    read from LDS, for `operand_steps` steps along K. `operands` are the tiles that MMAs read as their first operand,
+    `loaded` those of them that copies from memory write; `random` is the state of a generator.
     """
 
     declared: tuple[Fragment | LocalArray, ...]
@@ -72,6 +72,7 @@ class Registers:
     count: int
     prefetched: int
     read_operands: int
+    operand_steps: int
     limit: int
     share: int
 
@@ -87,6 +88,8 @@ def registers(resolved: Resolved) -> Registers:
     parts = [*parts_of(stmts)]
     addressed = [part.buffer for part in parts if isinstance(part, Address)]
     found, shares = ping_pong_of(resolved), facts.get(launch, REGISTER_SHARES)
+    read = ((operand_registers(op, resolved), steps_held(op, resolved)) for op in stmts if isinstance(op, Gemm))
+    read_operands, operand_steps = max(read, default=(0, 0))
     # Loops run one at a time.
     prefetched = max((_prefetched(stmt, resolved) for stmt in stmts if isinstance(stmt, Loop)), default=0)
     return Registers(
@@ -117,7 +120,8 @@ def registers(resolved: Resolved) -> Registers:
         random=any(isinstance(part, Call) and part.function == "random.start" for part in parts),
         count=_fragment_registers(resolved) + prefetched,
         prefetched=prefetched,
-        read_operands=max((operand_registers(op, resolved) for op in stmts if isinstance(op, Gemm)), default=0),
+        read_operands=read_operands,
+        operand_steps=operand_steps,
         limit=resolved.target.max_registers,
         share=shares.consumer if shares is not None else 0,
     )

@@ -18,6 +18,8 @@ extern "C" {
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
+// tl::max of NaN and a number is the number: NaN becomes 0 at gemm_relu.py:28.
+//
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_relu.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;

@@ -8,7 +8,7 @@ namespace tl {
 
 // Groups of `count` rows are stored column by column: the elements of a column in rows count * q to count * q +
 // count - 1 are neighbours, the operand of one lane and MFMA. Of the tile's 16-byte chunks, chunk c is stored at
-// c ^ c / 8 % 4: lanes that store 64 bytes each, and lanes that read neighbouring columns, then access all banks.
+// c ^ ((c / 8) % 4): lanes that store 64 bytes each, and lanes that read neighbouring columns, then access all banks.
 template <int count_> struct InterleavedRows {
   static constexpr int count = count_;
 };

@@ -19,8 +19,9 @@ using Mfma16x16 = MfmaShape<16, 4>;
 using Mfma32x32 = MfmaShape<32, 4>;
 using Mfma16x16Double = MfmaShape<16, 1>;
 
-// n instructions interleave their columns: instruction t has every n-th column of the group, from t on. A lane loads n
-// consecutive elements of a row of B at a time, one per instruction, and its runs of columns are n times as long.
+// n instructions share a group of columns, and a lane's runs of consecutive columns are n times as long. In tl::gemm
+// instruction t has every n-th column of a run, from t on: a lane loads n consecutive elements of a row of B at a time,
+// one per instruction. In tl::block_gemm (ck.h) it has the t-th of n shorter runs.
 template <int n> struct Interleave {
   static constexpr int count = n;
 };

@@ -92,9 +92,9 @@ template <class View> struct StagedBuffer {
 };
 
 // Issues the loads of the tile at `from`; the first use of the registers waits for them. Out-of-bounds elements are
-// zero.
+// zero. `is_reached`: StagedBuffer::reaches is known to hold.
 // Called by: `threads` threads of the block, from thread 0 on.
-template <class View, class T, int rows, int cols, int threads, class As, int together>
+template <bool is_reached = false, class View, class T, int rows, int cols, int threads, class As, int together>
 TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As, together>& to) {
   using To = Staged<T, rows, cols, threads, As, together>;
   using Pieces = typename To::Pieces;
@@ -102,7 +102,7 @@ TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As, 
   const auto load_all = [&](const auto& place) TL_INLINED_LAMBDA {
     if constexpr (has_whole_pieces<std::decay_t<decltype(place.view)>, To::bytes>) {
       using Buffer = StagedBuffer<std::decay_t<decltype(place.view)>>;
-      if (Buffer::reaches(place, rows, cols)) {
+      if (is_reached || Buffer::reaches(place, rows, cols)) {
         const Buffer buffer(place, View::rank == 1 ? cols : rows);
         TL_UNROLL
         for (int turn = 0; turn < Pieces::turns; ++turn)
@@ -124,6 +124,9 @@ TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As, 
       load_all(from.template with_row_start<sizeof(T)>());
   }
 }
+
+// The same of a tile that starts inside the tensor and that 32-bit offsets reach: its whole pieces are buffer loads.
+template <class View, class To> TL_DEVICE void load_buffer(const Place<View>& from, To& to) { load<true>(from, to); }
 
 // Stores the loaded tile, converted to the element type of `to`. Called by: the threads that loaded it. Contains no
 // barrier: one must follow before other threads read `to`.

@@ -216,7 +216,7 @@ def _lds_reads(claim: Executes) -> str:
 
 def _of_lds(width: int, ways: int, permuted: bool, banks: int) -> str:
     """How a lane reads an operand from LDS."""
-    text = f"LDS, {width} bytes per lane and read"
+    text = "LDS through VGPRs" + (" by ds_read_b128" if width == 16 else f", {width} bytes per lane and read")
     if ways:
         text += ", free of bank conflicts" if ways == 1 else f", {ways}-way bank conflicts"
         text += f" among the {lds_phase(width, banks=banks)} of a phase"

@@ -15,7 +15,7 @@ class Constants:
 
     depth: str
     depths: Depths
-    inlined: str  # in front of a call of a kernel's lambda, for compilers that need to be informed
+    inlined: str  # behind the parameters of a kernel's lambda, for compilers that need to be informed
 
     @classmethod
     def of(cls, resolved: Resolved) -> "Constants":
@@ -23,7 +23,7 @@ class Constants:
         found = depths(resolved)
         own = [each.value for each in resolved.program.constants if each.name == "num_stages"]
         others = found.in_registers or any(value not in found.stages[:1] for value in own)
-        inlined = "TL_INLINED " if resolved.target.suffix == ".hip" else ""
+        inlined = " TL_INLINED_LAMBDA" if resolved.target.suffix == ".hip" else ""
         return cls("shared_stages" if others else "num_stages", found, inlined)
 
     def stages(self, count: int) -> str:

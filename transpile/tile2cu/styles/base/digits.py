@@ -34,11 +34,11 @@ class Digit:
     source_stride: int
 
 
-def word(digit: Digit, threads: int) -> str:
-    """A digit in words."""
-    if digit.source is Source.REGISTER:
-        return "value" if digit.stride == 1 and digit.length > 1 else "repeat"
-    total = WAVE if digit.source is Source.LANE else threads // WAVE
+def word(digit: Digit, threads: int, registers: int) -> str:
+    """A digit in words: of the wave in a workgroup of so many threads, of the lane, or of one of a lane's values."""
+    if digit.length == 1:
+        return "0"
+    total = {Source.WARP: threads // WAVE, Source.LANE: WAVE, Source.REGISTER: registers}[digit.source]
     quotient = f" / {digit.source_stride}" if digit.source_stride > 1 else ""
     remainder = f" % {digit.length}" if digit.source_stride * digit.length < total else ""
     return f"{digit.source.value}{quotient}{remainder}"
@@ -134,6 +134,6 @@ def in_digits(layout: FragmentLayout, over: Sequence[str] = "ij") -> str:
     parts = []
     for dim, name in zip(range(len(layout.shape)), over, strict=False):
         own = sorted((each for each in digits if each.dim == dim and each.length > 1), key=lambda each: -each.stride)
-        words = [word(each, layout.threads_of_block) for each in own]
+        words = [word(each, layout.threads_of_block, layout.registers) for each in own]
         parts.append(f"{name} = {words[0] if len(words) == 1 else '(' + ', '.join(words) + ')'}")
     return ", ".join(parts)

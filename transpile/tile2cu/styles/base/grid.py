@@ -51,7 +51,8 @@ def _call(order: TileOrder, blocks: str, *, persistent: bool) -> tuple[str, str]
         return f"grouped_order<{order.size}, {GROUP_OF}::{kind}, /*XCDs=*/{order.dies}>", (
             f"Tuned for {order.dies} XCDs, each with its own L2, to which the hardware assigns workgroups round-robin "
             f"(MI300X in SPX mode): those of one XCD take a contiguous range of the tiles, in groups of {order.size} "
-            f"{kind}, which share operands there. Correct for any number of XCDs{reason}"
+            f"{kind} (the last may have fewer), every other group backwards; {blocks} of a group share operands there. "
+            f"Correct for any number of XCDs{reason}"
         )
     who = "clusters" if order.cluster else blocks
     groups = f"groups of up to {order.size} {kind} of tiles"

@@ -1,5 +1,7 @@
 """Layouts of fragments in words: which thread holds what."""
 
+from collections.abc import Mapping
+
 from tile2cu.analysis.tv_layout import tv_layout
 from tile2cu.core.layout import (
     Blocked,
@@ -13,6 +15,7 @@ from tile2cu.core.layout import (
     WgmmaAccumulator,
 )
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA, MfmaTile
+from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.digits import in_digits
 
 
@@ -59,18 +62,21 @@ def _in_all(layout: FragmentLayout) -> str:
     return "every thread holds " + (f"all {layout.registers} values" if layout.registers > 1 else "the value")
 
 
-def of_interleaved(layout: FragmentLayout, rule: str, *, in_runs: bool = False) -> str:
+def of_interleaved(layout: FragmentLayout, rule: str, tiles: Mapping[str, bool], *, in_runs: bool = False) -> str:
     """Which MFMA computes which of a lane's neighbouring columns, behind a semicolon; empty where one computes all.
 
     headers/tl/common/cdna/mfma_accumulator.h, register_of; `in_runs`: headers/tl/ck.h, block_gemm. By `rule` it is an
-    accumulator, not an operand.
+    accumulator's layout; the `tiles` that have it are accumulators, or operands where a name has True.
     """
     if not isinstance(layout, MfmaAccumulator) or layout.interleave == 1 or not rule.endswith(".mfma-accumulator"):
         return ""
     count, run = layout.interleave, layout.run
+    of = f" of {listed([name for name, is_operand in tiles.items() if not is_operand])}" if any(tiles.values()) else ""
     if in_runs:
-        return f"; value {run} t + r is register r of MFMA t, of {count} that each own runs of {run} of these columns"
-    return f"; value {count} r + t is register r of MFMA t, of {count} that interleave their columns"
+        return (
+            f"; value {run} t + r{of} is register r of MFMA t, of {count} that each own runs of {run} of these columns"
+        )
+    return f"; value {count} r + t{of} is register r of MFMA t, of {count} that interleave their columns"
 
 
 def in_cute_notation(layout: FragmentLayout) -> str:

@@ -28,7 +28,7 @@ def numbered_iterations(op: PipelinedLoop, printer: Printer, constants: Constant
     """The texts of the loop's iterations, which count from 0; inside, its tiles print with their iteration's stage."""
     loop = FromZero.of(op.var, op.start, op.stop, printer, lambda name: printer.names.fresh(f"{name}_iter"))
     stages, outside = constants.stages(op.stages), printer.stages
-    printer.stages = outside | {tile.name: f"{loop.k} % {stages}" for tile in op.tiles}
+    printer.stages = outside | {tile.name: f"{loop.k} % {stages}" if op.stages > 1 else "0" for tile in op.tiles}
     yield {
         "k": loop.k,
         "load": part_name("load", op.number, printer),

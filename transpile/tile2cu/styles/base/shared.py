@@ -18,6 +18,22 @@ def swizzled(layout: SharedLayout) -> str:
     return f": 16-byte chunk c of row r is at c ^ {row} % {chunks}"
 
 
+def rows_about(layout: SharedLayout) -> str:
+    """How rows are stored: in panels as wide as the swizzle, where they are wider."""
+    row, rows = layout.row_bytes, layout.rows_interleaved
+    if rows > 1:
+        run, columns = rows * layout.element_bits // 8, layout.extents[-1]
+        return (
+            f"{layout}, as an MFMA takes them along K: rows {rows} q to {rows} q + {rows - 1} of column n are the "
+            f"{run} bytes from {run} * ({columns} * q + n) on, but the tile's 16-byte chunk c is at c ^ ((c / 8) % 4)"
+        )
+    if len(layout.extents) == 1:
+        return f"stored as rows of {layout.swizzle} bytes, {layout}"
+    if layout.swizzle and row > layout.swizzle:
+        return f"{row // layout.swizzle} slabs of {layout.swizzle * 8 // layout.element_bits} columns, {layout}"
+    return f"rows of {row} bytes, {layout}"
+
+
 def place_of(name: str, overlay: Aliasing, names: Names) -> str:
     """Where a tile is in the struct of shared memory."""
     return ".".join((f"{SHARED}<Shared>()", *_parts_around(name, overlay.parts, names), names(name)))

@@ -182,7 +182,7 @@ class Copies:
                 over = ("k", "n")
                 about = (f"{name} as it is loaded:",)
                 loaded = self.fragments.named(f"{name}_loaded", found.loaded, about, over, shape=tile.shape)
-                about = (f"{name} as it is stored: the same elements, neighbours along K first",)
+                about = (f"{name} as it is stored: the same elements, consecutive k first",)
                 return Through(
                     loaded, self.fragments.named(f"{name}_stored", found.stored, about, over, shape=tile.shape)
                 )

@@ -7,7 +7,7 @@ registers (Y) the encoding lists the digits, the most significant first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from tile2cu.core.layout import Blocked, FragmentLayout
@@ -84,7 +84,7 @@ def encode(digits: Iterable[Digit], rank: int, threads: int) -> Encoding | None:
             registers.append(Digit(dim=dim, length=1, stride=1, source=Source.REGISTER, source_stride=low))
     threads_digits = [each for each in found if each.source is not Source.REGISTER]
     places: dict[Digit, tuple[int, int]] = {}
-    hs, names = [], []
+    hs, digits_of_dims = [], list[list[Digit]]()
     for dim in range(rank):
         own = [each for each in (*threads_digits, *registers) if each.dim == dim]
         own.sort(key=lambda each: (each.stride, each.length), reverse=True)
@@ -95,7 +95,7 @@ def encode(digits: Iterable[Digit], rank: int, threads: int) -> Encoding | None:
             below *= each.length
         places |= {each: (dim + 1, position) for position, each in enumerate(own)}
         hs.append(tuple(each.length for each in own))
-        names.append(tuple(word(each, threads) for each in own))
+        digits_of_dims.append(own)
     rs: list[int] = []
     ps = []
     sources = [(Source.WARP, threads // WAVE)] * (threads > WAVE) + [(Source.LANE, WAVE)]
@@ -105,6 +105,11 @@ def encode(digits: Iterable[Digit], rank: int, threads: int) -> Encoding | None:
             return None
         ps.append(listed)
     registers.sort(key=lambda each: (each.source_stride * each.length, each.source_stride, -each.dim), reverse=True)
+    total, below, counted = prod(each.length for each in registers), 1, dict[Digit, Digit]()
+    for each in reversed(registers):
+        counted[each] = replace(each, source_stride=below)
+        below *= each.length
+    names = (tuple(word(counted.get(each, each), threads, total) for each in own) for own in digits_of_dims)
     return Encoding(tuple(rs), tuple(hs), tuple(ps), tuple(places[each] for each in registers), tuple(names))
 
 
@@ -138,7 +143,7 @@ def encoding_of(layout: FragmentLayout) -> Encoding | None:
 
 
 def operand_a(layout: MfmaTile, k: int, pack: int, *, k_first: bool) -> Encoding | None:
-    """A of a GEMM into an accumulator: a lane reads `pack` neighbours along K; dimensions (k, m) where `k_first`."""
+    """A of a GEMM into an accumulator: a lane reads `pack` consecutive k; dimensions (k, m) where `k_first`."""
     of_k, of_m = (0, 1) if k_first else (1, 0)
     n, size = layout.warps.n, layout.size
     rows, groups = layout.rows // layout.warps.m, WAVE // size

@@ -1,6 +1,6 @@
 """What threads hold in registers: tiles whose distributions are the fragments' layouts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tile2cu.core.expr import Expr, static_value
@@ -51,21 +51,31 @@ class Fragments:
             same.setdefault(each.layout, []).append(each)
         for layout, tiles in same.items():
             if not isinstance(layout, Replicated):
-                names = ", ".join(self.printer.names(each.tile.name) for each in tiles)
-                self._add(layout, tiles[0].tile, f"Layout of {names}:", tiles[0].rule)
+                read = self.plan.registers.operands
+                operands = {
+                    self.printer.names(each.tile.name): any(each.tile is tile for tile in read) for each in tiles
+                }
+                self._add(layout, tiles[0].tile, f"Layout of {', '.join(operands)}:", tiles[0].rule, operands)
         for loop in self.plan.registers.loops:
             if loop.layout not in self._of_layout and not isinstance(loop.layout, Replicated):
                 over = tuple(self.printer.names(name) for name in loop.over)
                 self._add(loop.layout, over, f"Layout of a loop over {', '.join(over)}:", loop.rule)
 
-    def _add(self, layout: FragmentLayout, of: Buffer | tuple[str, ...], about: str, rule: str) -> None:
-        """The layout of a tile, or of a loop over the variables of these names."""
+    def _add(
+        self,
+        layout: FragmentLayout,
+        of: Buffer | tuple[str, ...],
+        about: str,
+        rule: str,
+        operands: Mapping[str, bool] | None = None,
+    ) -> None:
+        """The layout of a tile, or of a loop over the variables of these names; `operands`: whether a tile is one."""
         encoding, span = encoding_of(layout), self.plan.launch.span
         if encoding is None or layout.threads_of_block != self.plan.launch.threads:
             kind = f"{type(layout).__name__}, whose elements are no digits of threads and registers"
             what = f"the layout {about.removesuffix(':').removeprefix('Layout ')} ({kind})"
             raise unsupported(what, span)
-        runs = of_interleaved(layout, rule, in_runs=True)
+        runs = of_interleaved(layout, rule, operands or {}, in_runs=True)
         lines = (about, *wrapped(f"{described(layout, in_tv=False)}{runs}  [{rule}]"))
         if isinstance(of, Buffer):
             wish = f"{self.printer.names(of.name)}_layout"
@@ -120,7 +130,7 @@ class Fragments:
         for each in self.distributions.values():
             yield Declaration(f"using {each.name} = {each.encoding};", each.about)
             if each.extents:
-                yield Declaration(f"static_assert({words.ENCODES}<{', '.join((each.name, *each.extents))}>);")
+                yield Declaration(f"static_assert({words.HAS_EXTENTS}<{', '.join((each.name, *each.extents))}>);")
 
     def tensors(self) -> Iterator[Declaration]:
         """The tiles, and private arrays."""

@@ -156,8 +156,8 @@ class Gemms:
         held = columns is not None and columns.held > 0
         k_name, other = "k_slot" if held else "k", "m" if role == "A" else "n"
         over = (k_name, other) if k_first else (other, k_name)
-        what = "values, k_slot in the order of A's registers," if held else "neighbours"
-        about = (f"{self.printer.names(buffer.name)} as operand {role}: {pack} {what} along K per lane",)
+        what = f"{pack} values along K, k_slot in the order of A's registers," if held else f"{pack} consecutive k"
+        about = (f"{self.printer.names(buffer.name)} as operand {role}: {what} per lane",)
         wish, shape = f"{self.printer.names(buffer.name)}_operand", tuple(part.extent for part in tile.region.ranges)
         distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, shape=shape)
         width = self._width(tile, pack, k_first)
@@ -168,7 +168,7 @@ class Gemms:
         return f"load_tile({self.shared.window(buffer, distribution, 'operand', part)})"
 
     def _held(self, op: ops.Mma, per_lane: int) -> tuple[str, int]:
-        """(a fragment's name, its neighbours along K): its registers are those of operand A."""
+        """(a fragment's name, how many consecutive k a lane holds): its registers are those of operand A."""
         tile, layout = op.a.buffer, self.fragments.layout(op.a.buffer)
         accumulator = self.fragments.layout(op.c.buffer)
         assert isinstance(accumulator, MfmaTile)

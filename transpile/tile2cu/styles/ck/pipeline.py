@@ -83,7 +83,9 @@ class Pipelines:
         widths = ", ".join(f"{count} loads of {width} bytes to {name}" for name, count, width in found)
         by_instance = any("Alignment" in each.box.view_text for each in tiles)
         total = f"{sum(count for _, count, _ in found)} vector-memory loads in flight per wave"
-        single = "; with AnyAlignment, where the rows of one tensor are unaligned, single elements of all"
+        single = (
+            "; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements"
+        )
         return f"A lane issues {widths}, {total}{single if by_instance else ''}"
 
     def _declared(self, store: copy_ops.StoreRegisters, op: PipelinedLoop, printer: Printer) -> list[str]:

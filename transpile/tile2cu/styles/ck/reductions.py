@@ -109,7 +109,8 @@ def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes:
     if overhangs:
         yield from _idle_places(op, printer, neutral)
     into = dst
-    if op.accumulates and (across_lanes or op.parts > 1) and not op.thread_local:
+    repeats = op.kind not in _NEUTRAL  # combined with itself a maximum or minimum is the same
+    if repeats and op.accumulates and (across_lanes or op.parts > 1) and not op.thread_local:
         into = printer.names.fresh(f"{dst}_part")
         yield f"auto {into} = {dst};"
     if into != dst or not op.accumulates:

@@ -12,9 +12,9 @@ from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
 from tile2cu.plan import shared
 from tile2cu.plan.kernel import Kernel
-from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.shared import overlaid, part_name, swizzled
+from tile2cu.styles.base.shared import overlaid, part_name, rows_about, swizzled
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.encodings import Encoding
@@ -49,6 +49,18 @@ class ByColumns:
         group, t = divmod(rest, self.count)
         line = t * (n // self.count) + group * self.run + r
         return ((chunk * n + (line ^ chunk)) * (VECTOR // size) + element) * size
+
+    def values_of_chunk(self, elements: int) -> str:
+        """Which k a chunk has. [the inverse of `position`]"""
+        if not self.groups or self.held == elements:
+            return f"chunk c of a column, 16 bytes, has k = {elements} * c to {elements} * c + {elements - 1}"
+        steps, held, groups = elements // self.held, self.held, self.groups
+        starts = range(groups * held, steps * groups * held, groups * held)
+        runs = [f"k0 to k0 + {held - 1}", *(f"k0 + {start} to k0 + {start + held - 1}" for start in starts)]
+        return (
+            f"chunk c of a column, 16 bytes, has {held} consecutive k of each of {steps} MFMAs, as A's registers hold "
+            f"them: {listed(runs)}, where k0 = {elements * groups} * (c / {groups}) + {held} * (c % {groups})"
+        )
 
     def position(self, k: int, tile: Buffer) -> int:
         """Where an element along K is in the order of the chunks."""
@@ -128,7 +140,7 @@ class SharedTiles:
         if self._is_own(tile):
             about += f"; {self._about_columns(tile)}"
         elif tile.rank > 1 or member.layout.swizzle:
-            about += f"; {member.layout}{swizzled(member.layout) if member.layout.swizzle else ''}"
+            about += f"; {self._about_rows(member.layout)}"
         if not self._is_own(tile):  # whose layout is the style's own, not the rule's
             about += f"  [{member.rule}]"
         comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about))
@@ -144,15 +156,19 @@ class SharedTiles:
     def _is_own(self, tile: Buffer) -> bool:
         return tile.name in self.by_columns
 
+    def _about_rows(self, layout: SharedLayout) -> str:
+        """How a tile is stored row by row: in slabs, one after the other, where rows are wider than the swizzle."""
+        if not layout.swizzle or len(layout.extents) == 1:
+            return f"{layout}{swizzled(layout) if layout.swizzle else ''}"
+        slabs = layout.row_bytes // layout.swizzle
+        if slabs == 1:
+            return f"{rows_about(layout)}{swizzled(layout)}"
+        return f"{rows_about(layout)}{swizzled(layout)}; slab s begins at byte {layout.bytes // slabs:,} * s"
+
     def _about_columns(self, tile: Buffer) -> str:
         """How a tile is stored along K."""
         columns, per_chunk = self.by_columns[tile.name], VECTOR // tile.dtype.bytes
-        text = f"transposed as it is stored: {per_chunk} neighbours along K are a chunk of 16 bytes"
-        if columns.groups:
-            text = (
-                f"transposed as it is stored: a chunk of 16 bytes has the {columns.held} values along K of each of "
-                f"{per_chunk // columns.held} MFMAs that one lane passes, as A's registers hold them"
-            )
+        text = f"the store transposes: {columns.values_of_chunk(per_chunk)}"
         if columns.count == 1:
             return f"{text}; chunk c of column n is the tile's chunk number {tile.static_shape[1]} * c + (n ^ c)"
         n, run, count = tile.static_shape[1], columns.run, columns.count

@@ -266,10 +266,10 @@ class Tensors:
     def declared(self) -> Iterator[Declaration]:
         """The views that hold in all of the kernel, and tensors whose elements are accessed one by one."""
         padded = any(call in text for text in self._views for call in ("pad_tensor_view(", words.CLIP))
+        columns = ", and of columns past it a lane's offset is set past the buffer's end" if padded else ""
         about = (
             "Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the "
-            f"hardware checks{', and of columns past it a lane moves its offset there' if padded else ''}: loads "
-            f"return zero, stores are dropped  [{self.plan.tensors.bounds_rule}]"
+            f"hardware checks{columns}: loads return zero, stores are dropped  [{self.plan.tensors.bounds_rule}]"
         )
         comments = tuple(wrapped(about, BODY_WIDTH)) if self._notes else ()
         for text, name in self._views.items():

@@ -46,7 +46,8 @@ class Copies:
                     arguments.append(self.printer.element(op.arrives_at.buffer, op.arrives_at.indices))
                 return _call("copy_to_block", *arguments, template=operands.threads(op.threads))
             case copy_ops.LoadRegisters():
-                return _call("load", operands(op.src), self.registers[id(op.source)])
+                name = "load_buffer" if op.buffer.always else "load"
+                return _call(name, operands(op.src), self.registers[id(op.source)])
             case copy_ops.StoreRegisters():
                 return _call("store", self.registers[id(op.source)], operands(op.dst))
             case copy_ops.AtomicUpdate():

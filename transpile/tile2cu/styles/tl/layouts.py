@@ -106,13 +106,16 @@ class Layouts:
             title += f", of {shares} that setmaxnreg gives a consumer"
         elif operands := self.registers.read_operands:
             title += f"; up to {operands} for operands of a GEMM"
+            if (steps := self.registers.operand_steps) > 1:
+                title += f", in {steps} steps"
         section = Section(rule_line(title), tuple(map(self._declared, ordered)))
         return with_sum(section, self.registers, self.printer.names)
 
     def _declared(self, alias: _Alias) -> Declaration:
         users = ", ".join(name for tile in alias.users for name in self._fragments_of(tile))
         first = self._of(alias.layout)
-        about = f"{self._about(alias.layout)}{of_interleaved(alias.layout, alias.reason)}  [{alias.reason}]"
+        operands = {self.printer.names(tile.name): self._is_operand(tile) for tile in alias.users}
+        about = f"{self._about(alias.layout)}{of_interleaved(alias.layout, alias.reason, operands)}  [{alias.reason}]"
         if first is not None and first is not alias:
             about = f"here the same as {first.name}: the sizes are equal"
         text = f"using {alias.name} = {self._type(alias.layout, alias.extents)};"
@@ -159,16 +162,23 @@ class Layouts:
 
     def _operand_about(self, alias: _Alias) -> tuple[str, ...]:
         """Why an MMA's result may be the next one's operand."""
-        names = [self.printer.names(tile.name) for tile in alias.users if self._is_operand(tile, loaded=False)]
+        names = [
+            self.printer.names(tile.name)
+            for tile in alias.users
+            if self._is_operand(tile) and not self._is_loaded(tile)
+        ]
         if not names or not isinstance(alias.layout, MmaAccumulator | WgmmaAccumulator | MfmaAccumulator):
             return ()
         about = "an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle"
         return (f"{', '.join(names)}: {about}",)
 
-    def _is_operand(self, tile: Buffer, *, loaded: bool) -> bool:
-        """Whether MMAs read a tile as operand A, and whether it is `loaded` for them or computed."""
-        is_loaded = any(tile is each for each in self.registers.loaded)
-        return is_loaded == loaded and any(tile is each for each in self.registers.operands)
+    def _is_operand(self, tile: Buffer) -> bool:
+        """Whether MMAs read a tile as operand A."""
+        return any(tile is each for each in self.registers.operands)
+
+    def _is_loaded(self, tile: Buffer) -> bool:
+        """Whether such a tile is loaded for them, not computed."""
+        return any(tile is each for each in self.registers.loaded)
 
     def _type(self, layout: FragmentLayout, extents: tuple[str, ...]) -> str:
         """The C++ type of a layout."""
@@ -184,7 +194,7 @@ class Layouts:
             case MfmaAccumulator() | MfmaOperandA():
                 rows, cols = extents
                 users = self._users(layout)
-                is_operand = users and all(self._is_operand(tile, loaded=True) for tile in users)
+                is_operand = users and all(self._is_operand(tile) and self._is_loaded(tile) for tile in users)
                 kind = "MfmaOperandA" if is_operand or isinstance(layout, MfmaOperandA) else "MfmaAccumulator"
                 shape = ", tl::Mfma16x16Double" if layout.run == 1 else ""
                 interleave = f", tl::Interleave<{layout.interleave}>" if layout.interleave > 1 or shape else ""

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.core.expr import static_value
-from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
 from tile2cu.core.shared_memory import ACTIVE_ROW, Workspace
 from tile2cu.plan import shared as plan
@@ -12,7 +11,7 @@ from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.shared import overlaid, swizzled
+from tile2cu.styles.base.shared import overlaid, rows_about, swizzled
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import pipeline_name
@@ -131,7 +130,7 @@ class Shared:
         about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} stages" if shared.stages > 1 else "")
         about += "; passes a fragment between the warpgroups" if shared.handed else ""
         chunks = swizzled(layout) if self._is_lds and layout.swizzle else ""
-        about += f"; {_rows_about(layout)}{chunks}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
+        about += f"; {rows_about(layout)}{chunks}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
         comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
         return Declaration(f"{self._tile_type(shared)} {self.printer.names(tile.name)};", tuple(comments))
 
@@ -170,19 +169,3 @@ class Shared:
         kind = tl.SHARED_TILE if staging.transposed else tl.STAGING_TILE
         kind = f"{kind}<{staging.dtype.cpp}, {extents}, {tl.SWIZZLES[staging.layout.swizzle]}>"
         return Declaration(f"{kind} {names(staging.name)};", tuple(wrapped(f"{about}  [{member.rule}]")))
-
-
-def _rows_about(layout: SharedLayout) -> str:
-    """How rows are stored: in panels as wide as the swizzle, where they are wider."""
-    row, rows = layout.row_bytes, layout.rows_interleaved
-    if rows > 1:
-        run, columns = rows * layout.element_bits // 8, layout.extents[-1]
-        return (
-            f"{layout}, as an MFMA takes them along K: rows {rows} q to {rows} q + {rows - 1} of column n are the "
-            f"{run} bytes from {run} * ({columns} * q + n) on, but the tile's 16-byte chunk c is at c ^ c / 8 % 4"
-        )
-    if len(layout.extents) == 1:
-        return f"stored as rows of {layout.swizzle} bytes, {layout}"
-    if layout.swizzle and row > layout.swizzle:
-        return f"{row // layout.swizzle} slabs of {layout.swizzle * 8 // layout.element_bits} columns, {layout}"
-    return f"rows of {row} bytes, {layout}"

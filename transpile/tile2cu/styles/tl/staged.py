@@ -6,7 +6,7 @@ from tile2cu.core.program import Copy
 from tile2cu.plan.buffer_loads import BufferLoads
 from tile2cu.plan.registers import staged_loads, staged_registers
 from tile2cu.plan.structure import PipelinedLoop
-from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.pipelined import Views, about_overlap, numbered_iterations, part_name
@@ -82,12 +82,13 @@ def _staged_about(
     total = sum(count for count, _ in loads)
     issued = " + ".join(f"{count} x {width} bytes" for count, width in loads)
     always = all(each.always for each in buffers)
+    call = listed(sorted({tl.LOAD_BUFFER if each.always else tl.LOAD for each in buffers}))
     where = "" if aligned else " where rows are 16-byte aligned, else single elements"
     if any(width < 4 for _, width in loads):  # no buffer load has fewer bytes
-        text = f"{names}: the next tile, in flight from global memory to LDS, in {registers} registers per thread"
+        text = f"{names}: the next tile, in flight from global memory to LDS, in {registers} VGPRs per lane"
         return tuple(wrapped(text, BODY_WIDTH))
     text = (
-        f"{names}: the next tile, in flight from global memory to LDS, in {registers} registers per thread. {tl.LOAD} "
+        f"{names}: the next tile, in flight from global memory to LDS, in {registers} VGPRs per lane. {call} "
         f"issues {issued} per lane, {total} vector-memory loads in flight per wave{where}. "
         + ("They are buffer loads" if aligned else "The wide ones are buffer loads")
         + ("" if always else " where a tile starts in the tensor and 32-bit offsets reach it (tested), else predicated")
