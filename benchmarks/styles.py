@@ -105,7 +105,7 @@ CASES = (
     Case("sm_80: gemm_relu", "gemm_relu", CUBE, target=AMPERE),
     Case("sm_80: gemm, transposed, bias", "gemm", CUBE, TRANSPOSED, AMPERE),
     Case("sm_80: gemm, int8", "gemm", CUBE, INT8 | {"transpose_B": True}, AMPERE),
-    Case("sm_80: gemm_fp8_scaled", "gemm_fp8_scaled", CUBE, target=AMPERE),
+    Case("sm_80: gemm_fp8_scaled", "gemm_fp8_scaled", CUBE, {"parts": 1}, AMPERE),
     Case("sm_80: gemm_splitk_atomic", "gemm_splitk", SPLIT, target=AMPERE, kernel="gemm_splitk_atomic", calls=20),
     Case("sm_80: dequant_gemm", "dequant", CUBE, target=AMPERE, kernel="dequant_gemm"),
     Case("sm_80: linear_int4", "linear_int4", CUBE, target=AMPERE),

@@ -10,7 +10,7 @@ def gemm_fp8_scaled(
     N,
     K,
     block_M=128,
-    parts=2,  # of 128 columns each; 1 for few rows, where more tiles fill the GPU
+    parts=2,  # of 128 columns each; 1 for few rows, where more tiles fill the GPU, and without wgmma: 2 spill registers
     num_stages=4,
     threads=256,
     dtype="float8_e4m3fn",

@@ -10,8 +10,6 @@ extern "C" {
 
 // vector_add: C[n] = A[n] + B[n]
 //
-// C = A + B.
-//
 //   A  in   float32  (N)  row-major
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major

@@ -4,8 +4,6 @@
 //
 // vector_add: C[n] = A[n] + B[n]
 //
-// C = A + B.
-//
 //   A  in   float32  (N)  row-major
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major

@@ -10,8 +10,6 @@ extern "C" {
 
 // linear: Y[m, n] = sum_k(X[m, k] * W[n, k])
 //
-// Y = X @ W^T.
-//
 // Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)  row-major

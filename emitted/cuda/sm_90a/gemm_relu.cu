@@ -4,8 +4,6 @@
 //
 // gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
 //
-// C = relu(A @ B).
-//
 // Compile-time constants: block_N = 256, block_K = 64, threads = 256 and block_M = 128. The others are under 'sizes' in
 // the source.
 //

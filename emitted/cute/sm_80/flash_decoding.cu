@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(threads)
       // flash_decoding.py:81  for i, j in T.Parallel(block_H, block_N):
       CUTE_UNROLL
       for (int e = 0; e < size(acc_s); ++e) {
-        const int i = get<0>(acc_s_at(e)), j = get<1>(acc_s_at(e));
+        const int j = get<1>(acc_s_at(e));
         acc_s(e) = start + j < length ? acc_s(e) : -tl::infinity<float>;
       }
     }

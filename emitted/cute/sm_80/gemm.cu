@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(threads)
   // gemm.py:55  Fused epilogue: C is stored once, with bias and activation applied.
   CUTE_UNROLL
   for (int e = 0; e < size(C_local); ++e) {
-    const int i = get<0>(C_local_at(e)), j = get<1>(C_local_at(e));
+    const int j = get<1>(C_local_at(e));
     C_local(e) += tl::value_at(Bias, bx * block_N + j);
   }
 

@@ -110,6 +110,8 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
+              "registers of an SM: regenerate this file");
 
 // A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {
@@ -125,7 +127,8 @@ struct Shared {
   using K_shared_layout =
       decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<Int<block_N>, Int<dim>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<K_shared_layout>, 1024> K_shared;
-  // 65,536 bytes in 2 stages; 128-byte swizzle; row-major: the atom's K is N here  [layout.gemm.widest-swizzle]
+  // 65,536 bytes in 2 stages; 128-byte swizzle; contiguous along N: wgmma reads it MN-major, through swap_modes
+  // [layout.gemm.widest-swizzle]
   using V_shared_layout =
       decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<Int<block_N>, Int<dim>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<V_shared_layout>, 1024> V_shared;
@@ -151,8 +154,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using acc_s_mma = decltype(make_tiled_mma(SM90_64x128x16_F32F16F16_RS<GMMA::Major::K, GMMA::Major::K>{},
                                           Layout<Shape<_2, _1, _1>>{}));
-static_assert(dim == block_N);
-// the same accumulator, of operands that are stored otherwise
+static_assert(dim == block_N, "acc_s, acc_s_cast, acc_o and Q_local have one partition: regenerate this file");
+// the C of acc_s_mma, of other operands: A in registers, B MN-major
 using acc_o_mma = decltype(make_tiled_mma(SM90_64x128x16_F32F16F16_RS<GMMA::Major::K, GMMA::Major::MN>{},
                                           Layout<Shape<_2, _1, _1>>{}));
 
@@ -187,8 +190,8 @@ inline auto make_Output_map(void* Output, int tokens, int heads) {
 }
 using Output_map_type = decltype(make_Output_map(nullptr, 0, 0))::Map;
 
-// grid: at most one block per SM; the blocks loop over `tiles`: (ceildiv(max_seqlen, block_M), heads, batch)
-// [schedule.grid.persistent]
+// grid: at most one block per SM; the blocks loop over `tiles`, x fastest: (ceildiv(max_seqlen, block_M), heads,
+// batch)  [schedule.grid.persistent]
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
 // registers each
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
@@ -305,7 +308,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   Tensor acc_s = partition_fragment_C(acc_s_mma{}, Shape<Int<block_M>, Int<block_N>>{});  // (V, M, N)
   Tensor acc_s_cast =
       make_tensor<half_t>(partition_shape_C(acc_s_mma{}, Shape<Int<block_M>, Int<block_N>>{}));  // (V, M, N)
-  Tensor acc_o = partition_fragment_C(acc_s_mma{}, Shape<Int<block_M>, Int<dim>>{});             // (V, M, N)
+  Tensor acc_o = partition_fragment_C(acc_o_mma{}, Shape<Int<block_M>, Int<dim>>{});             // (V, M, N)
   // row reference, at most slack below its maximum
   Tensor scores_max = make_tensor<float>(_2{});       // this thread's rows of acc_s
   Tensor scores_max_prev = make_tensor<float>(_2{});  // this thread's rows of acc_s
@@ -445,8 +448,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         warpgroup_wait<1>();  // acc_o stays in flight
         warpgroup_fence_operand(acc_s);
         const bool changed = row_max_acc_s(k);
-        // The stage is free since acc_s is complete. It is released here, with `changed` as an operand, so that the
-        // compiler cannot move the wait below in front of row_max_acc_s
+        // The stage is free since acc_s is complete. It is released here, by an arrival with `changed` as an operand:
+        // the wait below follows the arrival, and the arrival follows row_max_acc_s
         K_shared_barriers.consumer_release_after(changed, K_shared_stage);
         ++K_shared_stage;
         warpgroup_wait<0>();  // before its operands and accumulator are written
@@ -482,7 +485,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::tma_store_wait_read();  // before the staging tile is overwritten
       // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
       // them while the block continues  [epilogue.copy.tma-store]
-      tl::tma_store_start(acc_s_mma{}, acc_o, acc_o_staging, Output_map, make_coord(work.start, 0, work.by));
+      tl::tma_store_start(acc_o_mma{}, acc_o, acc_o_staging, Output_map, make_coord(work.start, 0, work.by));
     } else {
       // attention_varlen.py:119  for i, j in T.Parallel(block_M, dim):
       CUTE_UNROLL

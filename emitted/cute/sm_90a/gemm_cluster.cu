@@ -81,7 +81,8 @@ struct Shared {
   using A_shared_layout =
       decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<Int<block_M>, Int<block_K>, Int<stages>>{}));
   array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-  // 98,304 bytes; 128-byte swizzle; row-major: the atom's K is N here  [select.copy.explicit-tma]
+  // 98,304 bytes; 128-byte swizzle; contiguous along N: wgmma reads it MN-major, through swap_modes
+  // [select.copy.explicit-tma]
   using B_shared_layout =
       decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<Int<block_K>, Int<block_N>, Int<stages>>{}));
   array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;
@@ -175,7 +176,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(block_threads)
       warpgroup_arrive();
       tl::wgmma(C_local_mma{}, warpgroup, A_shared(_, _, stage), tl::swap_modes(B_shared(_, _, stage)), C_local);
       warpgroup_commit_batch();
-      warpgroup_wait<0>();  // its operands may be overwritten
+      warpgroup_wait<0>();  // wgmma has finished reading its operands
       warpgroup_fence_operand(C_local);
 
       // gemm_cluster.py:50  if T.get_thread_binding() % 32 == 0:

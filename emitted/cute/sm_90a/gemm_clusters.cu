@@ -91,7 +91,8 @@ struct Shared {
     using A_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                    Shape<Int<block_M>, Int<block_K>, Int<num_stages>>{}));
     array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-    // 65,536 bytes in 4 stages; 128-byte swizzle; row-major: the atom's K is N here  [layout.gemm.widest-swizzle]
+    // 65,536 bytes in 4 stages; 128-byte swizzle; contiguous along N: wgmma reads it MN-major, through swap_modes
+    // [layout.gemm.widest-swizzle]
     using B_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                    Shape<Int<block_K>, Int<block_N>, Int<num_stages>>{}));
     array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;
@@ -225,7 +226,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
     tl::wgmma(C_local_mma{}, warpgroup, A_shared(_, _, stage.index()), tl::swap_modes(B_shared(_, _, stage.index())),
               C_local);
     warpgroup_commit_batch();
-    warpgroup_wait<0>();  // its operands may be overwritten
+    warpgroup_wait<0>();  // wgmma has finished reading this stage
     warpgroup_fence_operand(C_local);
     barriers.consumer_release(stage);
   }

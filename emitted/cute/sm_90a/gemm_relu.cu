@@ -5,8 +5,6 @@
 //
 // gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
 //
-// C = relu(A @ B).
-//
 // Compile-time constants: block_N = 256, block_K = 64, threads = 256 and block_M = 128. The others are under 'sizes' in
 // the source.
 //
@@ -86,7 +84,8 @@ struct Shared {
   using A_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_M>, Int<block_K>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-  // 98,304 bytes in 3 stages; 128-byte swizzle; row-major: the atom's K is N here  [layout.gemm.widest-swizzle]
+  // 98,304 bytes in 3 stages; 128-byte swizzle; contiguous along N: wgmma reads it MN-major, through swap_modes
+  // [layout.gemm.widest-swizzle]
   using B_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_K>, Int<block_N>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;
@@ -197,7 +196,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::wgmma(C_local_mma{}, warpgroup, A_shared(_, _, stage.index()), tl::swap_modes(B_shared(_, _, stage.index())),
               C_local);
     warpgroup_commit_batch();
-    warpgroup_wait<0>();  // its operands may be overwritten
+    warpgroup_wait<0>();  // wgmma has finished reading this stage
     warpgroup_fence_operand(C_local);
     barriers.consumer_release(stage);
   }

@@ -94,6 +94,8 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
+              "registers of an SM: regenerate this file");
 
 // ---- shared memory: 181,248 of 232,448 bytes per block (960 are padding) --------------------------------------------
 struct Shared {

@@ -112,6 +112,8 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
+              "registers of an SM: regenerate this file");
 
 // ---- shared memory: 231,424 of 232,448 bytes per block (984 are padding) --------------------------------------------
 struct Shared {
@@ -128,7 +130,8 @@ struct Shared {
   using Q_pe_shared_layout =
       decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<Int<block_H>, Int<pe_dim>>{}));
   array_aligned<half_t, cosize_v<Q_pe_shared_layout>, 1024> Q_pe_shared;
-  // 131,072 bytes in 2 stages; 128-byte swizzle; row-major: the atom's K is N here  [layout.gemm.widest-swizzle]
+  // 131,072 bytes in 2 stages; 128-byte swizzle; contiguous along N: wgmma reads it MN-major, through swap_modes
+  // [layout.gemm.widest-swizzle]
   using KV_shared_layout =
       decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<Int<block_N>, Int<dim>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<KV_shared_layout>, 1024> KV_shared;
@@ -333,14 +336,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     warpgroup_arrive();
     tl::wgmma(acc_s_mma{}, warpgroup, Q_shared, KV_shared(_, _, stage.index()), acc_s, GMMA::ScaleOut::Zero);
     warpgroup_commit_batch();
-    warpgroup_wait<0>();  // its operands may be overwritten
+    warpgroup_wait<0>();  // wgmma has finished reading this stage
     warpgroup_fence_operand(acc_s);
     // wgmma.m64n32k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major
     warpgroup_fence_operand(acc_s);
     warpgroup_arrive();
     tl::wgmma(acc_s_mma{}, warpgroup, Q_pe_shared, K_pe_shared(_, _, stage.index()), acc_s);
     warpgroup_commit_batch();
-    warpgroup_wait<0>();  // its operands may be overwritten
+    warpgroup_wait<0>();  // wgmma has finished reading this stage
     warpgroup_fence_operand(acc_s);
 
     // The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
@@ -349,7 +352,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       // mla_decode.py:79  for i, j in T.Parallel(block_H, block_N):
       CUTE_UNROLL
       for (int e = 0; e < size(acc_s); ++e) {
-        const int i = get<0>(acc_s_at(e)), j = get<1>(acc_s_at(e));
+        const int j = get<1>(acc_s_at(e));
         acc_s(e) = start + j < length ? acc_s(e) : -tl::infinity<float>;
       }
     }
@@ -406,7 +409,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     warpgroup_arrive();
     tl::wgmma(acc_o_mma{}, warpgroup, S_shared, tl::swap_modes(KV_shared(_, _, stage.index())), acc_o);
     warpgroup_commit_batch();
-    warpgroup_wait<0>();  // its operands may be overwritten
+    warpgroup_wait<0>();  // wgmma has finished reading this stage
     warpgroup_fence_operand(acc_o);
     barriers.consumer_release(stage);
   }

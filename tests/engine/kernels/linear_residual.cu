@@ -4,8 +4,6 @@
 //
 // linear_residual: Y[m, n] = sum_k(X[m, k] * W[n, k]) + R[m, n]
 //
-// Y = X @ W^T + R.
-//
 // Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)  row-major

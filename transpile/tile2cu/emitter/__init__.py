@@ -389,7 +389,7 @@ def _grid_note(written: Written) -> str:
     if persistent is None:
         return f"grid: ({extents})"
     rule = written.resolved.facts.rule(written.resolved.launch, PERSISTENT)
-    return f"grid: at most one block per SM; the blocks loop over `tiles`: ({extents})  [{rule}]"
+    return f"grid: at most one block per SM; the blocks loop over `tiles`, x fastest: ({extents})  [{rule}]"
 
 
 def _bounds(resolved: Resolved, *, leading: bool) -> str:

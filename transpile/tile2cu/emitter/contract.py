@@ -148,9 +148,16 @@ def _doc(program: Program) -> tuple[str, ...]:
     formula = formula_lines(program)
     first = formula[:1] or tuple(paragraphs[:1])
     head = [f"{program.name}{': ' * bool(first)}{''.join(first)}", *formula[1:]]
-    rest = (*(paragraphs if formula else paragraphs[1:]), *ascii_only(about).split("\n\n"))
+    others = paragraphs if formula else paragraphs[1:]
+    rest = (*(() if formula and _restate(others, program) else others), *ascii_only(about).split("\n\n"))
     above = tuple(line for each in head for line in _filled(each))
     return (*above, "", *(line for each in filter(None, rest) for line in (*_filled(each), "")))
+
+
+def _restate(paragraphs: list[str], program: Program) -> bool:
+    """Whether all that is documented is the equation of an output, which the formula has element by element."""
+    outputs = "|".join(re.escape(program.params[place].name) for place in program.outputs)
+    return len(paragraphs) == 1 and re.fullmatch(rf"(?:{outputs}) = [^=.,:;]+\.", paragraphs[0].strip()) is not None
 
 
 def _filled(paragraph: str) -> list[str]:

@@ -122,6 +122,10 @@ def _register_shares(resolved: Resolved) -> Iterator[Declaration]:
             f"registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers  [{rule}]"
         )
         text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
+        text += (
+            "\nstatic_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= "
+            f'{resolved.target.registers_of_block}, "registers of an SM: regenerate this file");'
+        )
         yield Declaration(text, tuple(wrapped(about)))
 
 

@@ -10,8 +10,6 @@ extern "C" {
 
 // gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
 //
-// C = relu(A @ B).
-//
 // Compile-time constants: M = 1024, N = 1024 and K = 1024. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major

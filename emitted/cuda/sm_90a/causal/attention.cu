@@ -98,6 +98,8 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
+              "registers of an SM: regenerate this file");
 
 // A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {
@@ -142,7 +144,7 @@ using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // logsum: row sum of exponentials
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
-// grid: at most one block per SM; the blocks loop over `tiles`: (ceildiv(seq_len, block_M), heads, batch)
+// grid: at most one block per SM; the blocks loop over `tiles`, x fastest: (ceildiv(seq_len, block_M), heads, batch)
 // [schedule.grid.persistent]
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
 // registers each
@@ -321,8 +323,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       start_acc_o(k - 1);
       tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
       const bool changed = row_max_acc_s(k);
-      // The stage is free since acc_s is complete. It is released here, with `changed` as an operand, so that the
-      // compiler cannot move tl::gemm_wait<0> below in front of row_max_acc_s
+      // The stage is free since acc_s is complete. It is released here, by an arrival with `changed` as an operand:
+      // tl::gemm_wait<0> below follows the arrival, and the arrival follows row_max_acc_s
       K_shared_pipeline.consumer_release_after(changed, k_base + k);
       tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
       V_shared_pipeline.consumer_release(k_base + k - 1);

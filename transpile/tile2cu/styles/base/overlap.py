@@ -82,8 +82,8 @@ def released_late(op: Overlapped, tiles: tuple[str, ...], changed: str, wait: st
     """Why a stage is released by an arrival that has a vote as an operand, and no earlier."""
     are = "is" if len(op.first) == 1 else "are"
     return (
-        f"The stage is free since {listed(list(tiles))} {are} complete. It is released here, with `{changed}` as an "
-        f"operand, so that the compiler cannot move {wait} below in front of {process}"
+        f"The stage is free since {listed(list(tiles))} {are} complete. It is released here, by an arrival with "
+        f"`{changed}` as an operand: {wait} below follows the arrival, and the arrival follows {process}"
     )
 
 

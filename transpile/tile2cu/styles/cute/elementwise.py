@@ -416,7 +416,11 @@ class ElementLoop(ElementStatements):
         if overhangs:
             yield f"if (!{words.INSIDE}({at}, {partition.shape})) continue;"
         if reads:
-            parts = (f"{self.printer.names(v.name)} = get<{dim}>({at})" for dim, v in enumerate(self.op.vars))
+            parts = [
+                f"{self.printer.names(v.name)} = get<{dim}>({at})"
+                for dim, v in enumerate(self.op.vars)
+                if any(self._counts(expr, (v,)) for expr in printed_expressions(self.op.body))
+            ]
             yield f"const int {', '.join(parts)};"
 
     def _counts(self, expr: Expr, among: tuple[Var, ...] = ()) -> bool:

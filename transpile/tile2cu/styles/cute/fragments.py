@@ -21,7 +21,7 @@ from tile2cu.core.span import Span
 from tile2cu.plan import ops
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.registers import Fragment
-from tile2cu.styles.base.comments import wrapped
+from tile2cu.styles.base.comments import listed, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import described
 from tile2cu.styles.base.view import Declaration
@@ -70,6 +70,7 @@ class Fragments:
     views: dict[str, str] = field(default_factory=dict)
     partitions: dict[FragmentLayout, Partition] = field(default_factory=dict)
     other_mmas: dict[str, str] = field(default_factory=dict)  # the names of further TiledMMAs, by their types
+    abouts: dict[str, str] = field(default_factory=dict)  # what is said of them
     _names: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -152,7 +153,14 @@ class Fragments:
             return partition.name
         if type_ not in self.other_mmas:
             self.other_mmas[type_] = self.printer.names.fresh(f"{self.printer.names(op.c.buffer.name)}_mma")
+            self.abouts[type_] = f"the C of {partition.name}, of other operands: {wgmma.operands(op)}"
         return self.other_mmas[type_]
+
+    def tiled(self, tile: Buffer, span: Span) -> str:
+        """The TiledMMA or TiledCopy that partitions a fragment: of an accumulator that of its own MMA."""
+        if tile.name in self.mmas and self.is_wgmma(tile):
+            return self.mma(self.mmas[tile.name])
+        return self.partition(self.layout(tile), span).name
 
     def is_wgmma(self, tile: Buffer) -> bool:
         """Whether a fragment is an accumulator of warpgroups."""
@@ -224,12 +232,16 @@ class Fragments:
     def types(self) -> Iterator[Declaration]:
         """The TiledMMA or TiledCopy of each partition."""
         for each in self.partitions.values():
-            asserted = "".join(f"\nstatic_assert({each_equal});" for each_equal in self._equal_extents(each))
+            about = f"{listed(self._tiles_of(each))} have one partition: regenerate this file"
+            asserted = "".join(f'\nstatic_assert({equal}, "{about}");' for equal in self._equal_extents(each))
             yield Declaration(f"using {each.name} = decltype({each.type});{asserted}", each.about)
         for type_, name in self.other_mmas.items():
-            yield Declaration(
-                f"using {name} = decltype({type_});", ("the same accumulator, of operands that are stored otherwise",)
-            )
+            yield Declaration(f"using {name} = decltype({type_});", tuple(wrapped(self.abouts[type_])))
+
+    def _tiles_of(self, partition: Partition) -> list[str]:
+        """The fragments that a partition is of."""
+        held = self.plan.registers.fragments
+        return [self.printer.names(each.tile.name) for each in held if each.layout == partition.layout]
 
     def _equal_extents(self, partition: Partition) -> Iterator[str]:
         """What must hold for one partition to be that of several tiles, whose extents have other names."""
@@ -274,7 +286,8 @@ class Fragments:
             call = f"{words.PARTITION_FRAGMENT}<{element}>({partition.name}{{}}, {shape})"
             return Declaration(f"Tensor {name} = {call};  // ({', '.join(modes)})")
         if tile.name in self.mmas:
-            return Declaration(f"Tensor {name} = partition_fragment_C({partition.name}{{}}, {shape});  // (V, M, N)")
+            mma = self.tiled(tile, self.plan.launch.span)
+            return Declaration(f"Tensor {name} = partition_fragment_C({mma}{{}}, {shape});  // (V, M, N)")
         call = f"make_tensor<{element}>(partition_shape_C({partition.name}{{}}, {shape}))"
         return Declaration(f"Tensor {name} = {call};  // (V, M, N)")
 

@@ -88,8 +88,8 @@ class Maps:
         outstanding = isinstance(op, copy_ops.TmaReduceAdd) or op.outstanding
         name = words.TMA_STORE_START if outstanding else words.TMA_STORE
         name = f"{words.TMA_STORE_TRANSPOSED}<threads>" if _is_transposed(op) else name
-        partition = self.fragments.partition(self.fragments.layout(op.src), op.source.span)
-        given = [f"{partition.name}{{}}", self.printer.names(op.src.name), self.printer.names(op.staging), view.name]
+        tiled = self.fragments.tiled(op.src, op.source.span)
+        given = [f"{tiled}{{}}", self.printer.names(op.src.name), self.printer.names(op.staging), view.name]
         return f"{name}({', '.join((*given, self._coordinate(view, op.dst)))});"
 
     def _coordinate(self, view: TensorMap, region: Region) -> str:

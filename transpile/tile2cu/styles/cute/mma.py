@@ -102,7 +102,9 @@ class Mmas:
         lines = [fences((c,)), "warpgroup_arrive();", f"{words.WGMMA}({', '.join(arguments)});"]
         lines.append("warpgroup_commit_batch();")
         if not op.starts:
-            lines += ["warpgroup_wait<0>();  // its operands may be overwritten", fences((c,))]
+            staged = any(tile.buffer.name in self.printer.stages for tile in (op.a, op.b))
+            read = "this stage" if staged else "its operands"
+            lines += [f"warpgroup_wait<0>();  // wgmma has finished reading {read}", fences((c,))]
         return "\n".join(lines)
 
     def _warpgroup(self, op: ops.Mma) -> str:

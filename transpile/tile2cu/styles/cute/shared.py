@@ -151,11 +151,11 @@ class SharedTiles:
         yield Declaration(f"array_aligned<{element}, cosize_v<{layout}>, {member.layout.alignment}> {name};")
 
     def _major(self, tile: Buffer) -> str:
-        """What the columns of an atom named K are, where they are not K."""
+        """How wgmma reads a tile whose rows are not contiguous along K, whatever the atom is named."""
         read = self.mmas if self.named_atoms else ()
         along = ["N" for op in read if op.b.buffer is tile and not op.b.transposed]
         along += ["M" for op in read if op.a.buffer is tile and op.a.transposed]
-        return f"; row-major: the atom's K is {along[0]} here" if along else ""
+        return f"; contiguous along {along[0]}: wgmma reads it MN-major, through swap_modes" if along else ""
 
     def _layout(self, member: shared.SharedTile) -> str:
         """The layout of a tile and its stages, as a type."""

@@ -3,7 +3,9 @@
 from tile2cu.core.dtype import DType
 from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.layout import WgmmaAccumulator
+from tile2cu.core.program import Scope
 from tile2cu.core.span import Span
+from tile2cu.plan import ops
 from tile2cu.styles.cute.layouts import static
 from tile2cu.styles.cute.support import unsupported
 
@@ -25,6 +27,12 @@ _COLUMNS = (8, 16, 32, 64, 96, 128, 192, 256)  # of the atoms that CuTe has with
 def major(*, k_is_contiguous: bool) -> str:
     """How an operand in shared memory is stored."""
     return "GMMA::Major::K" if k_is_contiguous else "GMMA::Major::MN"
+
+
+def operands(op: ops.Mma) -> str:
+    """How the operands of an MMA are stored, in words."""
+    a = "A in registers" if op.a.buffer.scope is Scope.FRAGMENT else f"A {'MN' if op.a.transposed else 'K'}-major"
+    return f"{a}, B {'K' if op.b.transposed else 'MN'}-major"
 
 
 def atom_name(instruction: MmaInstruction, majors: tuple[str, str], *, a_in_registers: bool, span: Span) -> str:
