@@ -44,6 +44,7 @@ class Case:
     kernel: str | None = None
     special: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     calls: int = 10
+    ragged: Mapping[str, int] = field(default_factory=dict)  # where a ragged size of all cases is none of this one
 
 
 ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
@@ -76,7 +77,7 @@ CASES = (
     Case("linear_int4_prefill", "linear_int4_prefill", CUBE),
     Case("dequant_gemm", "dequant", CUBE, kernel="dequant_gemm"),
     Case("dequant_gemv", "dequant", ROW, kernel="dequant_gemv", calls=20),
-    Case("w2a8_gemm", "w2a8", CUBE, kernel="w2a8_gemm"),
+    Case("w2a8_gemm", "w2a8", CUBE, kernel="w2a8_gemm", ragged={"K": 576}),
     Case("w2a8_gemv", "w2a8", ROW, kernel="w2a8_gemv", calls=20),
     Case("gemm_cluster", "gemm_cluster", CUBE),
     *(Case(name, "gemm_splitk", SPLIT, {"block_N": 256, "block_K": 64}, kernel=name, calls=20)
@@ -89,6 +90,7 @@ CASES = (
     Case("attention, window", "attention", SEQUENCES, ATTENTION | {"group": 4, "is_causal": True, "window": 128}),
     Case("attention_varlen", "attention_varlen", VARLEN, ATTENTION | {"group": 4, "is_causal": True}, special=STEPS),
     Case("attention_block_sparse", "attention_block_sparse", SEQUENCES, ATTENTION | {"is_causal": True}, calls=5),
+    Case("mla_decode", "mla_decode", {"batch": 64, "heads": 128, "max_len": 4096}, special=LENGTHS),
     Case("flash_decoding", "flash_decoding", DECODED, {"dim": 128, "group": 8}, special=LENGTHS),
     Case("linear_attention", "linear_attention", SEQUENCES | {"dim_v": 64}, {"dim": 64}),
     Case("chunk_scan", "chunk_scan", SCAN),
@@ -239,6 +241,11 @@ def difference(calls: Mapping[str, Call]) -> str:
     return f"{worst:.0e}" if worst else "bits"
 
 
+def ragged_sizes(case: Case) -> dict[str, int]:
+    """Sizes that tiles do not divide."""
+    return {name: case.ragged.get(name, RAGGED.get(name, size)) for name, size in case.sizes.items()}
+
+
 def timed(calls: Mapping[str, Callable[[], int]], count: int) -> dict[str, float]:
     """Milliseconds of a call, alternately."""
     import torch
@@ -271,7 +278,7 @@ def run(out: Path) -> None:
     rows = []
     for case in found:
         of = {style: out / folder_of(case, style) for style in STYLES}
-        small = {name: RAGGED.get(name, size) for name, size in case.sizes.items()}
+        small = ragged_sizes(case)
         ragged = difference({style: Call(of[style], case, small) for style in STYLES})
         calls = {style: Call(of[style], case, case.sizes) for style in STYLES}
         bits = difference(calls)
