@@ -368,3 +368,15 @@ def test_buffer_loads_that_are_not_tested_reach_any_tile(path: Path) -> None:
                 after = extents.split(", ")[2:]
                 pitch = prod(int(value(extent, Values(most, {}, Random(0)))) for extent in after)
                 assert rows * pitch * 2 + 16 < 1 << 31
+
+
+@pytest.mark.parametrize("path", HOPPER, ids=str)
+def test_a_source_asserts_that_an_sm_has_the_registers_that_setmaxnreg_gives(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("consumer_registers = ") == text.count("<= 65536,") == text.count("registers of an SM: ")
+
+
+def test_documentation_that_only_restates_the_formula_is_left_out() -> None:
+    alone, more = (about(ROOT / "emitted/cuda/sm_90a" / name) for name in ("gemm_relu.cu", "gemm_clusters.cu"))
+    assert "C = relu(A @ B)." not in alone
+    assert "C = relu(A @ B). Block `part`" in more
