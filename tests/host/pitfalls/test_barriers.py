@@ -217,3 +217,48 @@ def test_one_thread_of_a_group_comes_back_to_what_it_wrote(tmp_path: Path) -> No
     kernel = load_body(tmp_path, statements, params, threads=256, target="cuda:sm_90a")
     sizes = np.array([2, 0, 1, 2], np.int32)
     np.testing.assert_array_equal(kernel(sizes), np.array([0, 2, 2, 3, 5])[np.arange(128, 256) % 5])
+
+
+@pytest.mark.parametrize(
+    ("then", "other"),
+    [("T.barrier_arrive(ready)", "pass"), ("pass", "T.barrier_wait(ready, 0)"), ("T.barrier_arrive(ready)",) * 2],
+    ids=["nobody waits", "nobody arrives", "both arrive"],
+)
+def test_arms_are_ordered_only_where_one_waits_for_the_other(then: str, other: str, tmp_path: Path) -> None:
+    statements = f"""
+        S = T.alloc_shared((64,), "int32")
+        ready = T.alloc_barrier([64])
+        tx = T.get_thread_binding()
+        if tx < 64:
+            S[tx] = X[tx]
+            {then}
+        else:
+            {other}
+            Y[tx - 64] = S[127 - tx]
+    """
+    with pytest.raises(Tile2CuError) as caught:
+        load_body(
+            tmp_path, statements, 'X: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "int32")', target="cuda:sm_90a"
+        )
+    assert caught.value.code == "T2C-P002"
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["writer first", "reader first"])
+def test_arms_that_exchange_a_tile_by_a_barrier_of_the_file_need_no_other(first: bool, tmp_path: Path) -> None:
+    writes, reads = (
+        "S[tx % 64] = X[tx % 64]\n            T.barrier_arrive(ready)",
+        "T.barrier_wait(ready, 0)\n            Y[tx % 64] = S[63 - tx % 64]",
+    )
+    statements = f"""
+        S = T.alloc_shared((64,), "int32")
+        ready = T.alloc_barrier([64])
+        tx = T.get_thread_binding()
+        if tx < 64:
+            {writes if first else reads}
+        else:
+            {reads if first else writes}
+    """
+    params = 'X: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "int32")'
+    kernel = load_body(tmp_path, statements, params, threads=128, target="cuda:sm_90a")
+    x = integers(64, dtype=np.int32)
+    np.testing.assert_array_equal(kernel(x), x[::-1])

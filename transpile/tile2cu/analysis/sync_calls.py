@@ -1,6 +1,9 @@
-"""Calls that order other threads: barriers of a grid or cluster, kernels of a stream, stores by TMA."""
+"""Calls that order other threads: the user's barriers, those of a grid or cluster, kernels of a stream, TMA stores."""
 
-from tile2cu.core.program import CallStmt, Stmt, walk_stmts
+from collections.abc import Iterator
+
+from tile2cu.core.expr import Call, Expr, Load
+from tile2cu.core.program import Buffer, CallStmt, Copy, Stmt, walk_stmts
 
 SYNC_GRID = "sync_grid"
 WAIT_FOR_KERNELS = "griddepcontrol_wait"  # T.pdl_sync
@@ -13,6 +16,44 @@ TMA_STORE_COMMIT, TMA_STORE_WAIT_READ, TMA_STORE_WAIT = (
     "block_tma_store_wait_read",
     "block_tma_store_wait",
 )
+
+# Calls whose first argument is a barrier of the user's: those that count at it, and those that wait for it.
+_ARRIVALS = (
+    "barrier_sync",
+    "barrier_arrive",
+    "mbarrier_arrive",
+    "mbarrier_arrive_as_reader",
+    "mbarrier_arrive_expect",
+    "cp_async_arrive",
+)
+_WAITS = ("barrier_sync", "mbarrier_wait", "mbarrier_wait_cluster")
+
+
+def ordered_by_barriers(one: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> bool:
+    """Whether threads that take one body wait for those that take the other one, at a barrier of the user's."""
+    return _awaited(one) & _arrived_at(other) != frozenset() or _awaited(other) & _arrived_at(one) != frozenset()
+
+
+def _arrived_at(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The barriers of the user's at which statements, or copies by TMA, arrive."""
+    by_tma = (op.barrier.buffer for op in walk_stmts(body) if isinstance(op, Copy) and op.barrier is not None)
+    return frozenset(each.name for each in by_tma if isinstance(each, Buffer)) | frozenset(_barriers(body, _ARRIVALS))
+
+
+def _awaited(body: tuple[Stmt, ...]) -> frozenset[str]:
+    return frozenset(_barriers(body, _WAITS))
+
+
+def _barriers(body: tuple[Stmt, ...], functions: tuple[str, ...]) -> Iterator[str]:
+    """The barriers that calls of these functions take: names of mbarriers, numbers of named barriers."""
+    for stmt in walk_stmts(body):
+        match stmt:
+            case CallStmt(call=Call(function=function, args=(Load(buffer=Buffer(name=name)), *_))) if (
+                function in functions
+            ):
+                yield name
+            case CallStmt(call=Call(function=function, args=(Expr() as number, *_))) if function in functions:
+                yield str(number)
 
 
 def is_grid_barrier(stmt: Stmt) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from itertools import dropwhile, takewhile
 from types import MappingProxyType
 
@@ -17,7 +18,7 @@ from tile2cu.analysis.accesses import (
 from tile2cu.analysis.control import arms, only_arm
 from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.prelude import begins_pipeline
-from tile2cu.analysis.sync_calls import awaits_stores
+from tile2cu.analysis.sync_calls import awaits_stores, ordered_by_barriers
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.analysis.uses import is_at_top, read_in, readers, statements, written_in
 from tile2cu.core.decisions import (
@@ -415,10 +416,13 @@ class _Walker:
         """A branch whose arms have barriers of the threads that take them.
 
         These barriers order accesses among those threads only, so that all of the branch's are pending after it, and
-        no later arm may conflict with an earlier one.
+        no later arm may conflict with an earlier one, except where barriers of the user's order the arms.
         """
         after, outside = pending, self.of_other_arms
+        earlier: list[tuple[tuple[Stmt, ...], Pending]] = []
         for body, held in arms(stmt):
+            if unordered := [done for other, done in earlier if not ordered_by_barriers(other, body)]:
+                self.of_other_arms = stmt, reduce(Pending.merge, unordered, outside[1])
             around, outer, past = self.conditions, self.part, self.past_part_barriers
             self.conditions = (*around, (stmt.condition, held))
             part = self.part_of(self.owners.taking(self.conditions))
@@ -429,8 +433,7 @@ class _Walker:
             finally:
                 self.conditions, self.part, self.past_part_barriers = around, outer, past
                 self.of_other_arms = outside
-            self.of_other_arms = stmt, outside[1].merge(done)
-        self.of_other_arms = outside
+            earlier.append((body, done))
         return after
 
     def require_disjoint_arms(
@@ -470,12 +473,16 @@ class _Walker:
         return PartBarrier((), len(taken), number=number) if len(self.part_numbers) <= len(_NAMED_BARRIERS) else None
 
     def arms(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        """Both arms; where different threads take them, the second one's accesses may conflict with the first one's."""
+        """Both arms; where different threads take them, the second one's accesses may conflict with the first one's.
+
+        They do not where barriers of the user's order the arms.
+        """
         around, after = self.conditions, Pending()
         try:
             for body, held in arms(stmt):
                 self.conditions = (*around, (stmt.condition, held))
-                before = pending.merge(after) if divergent is stmt else pending.copy()
+                follows = divergent is stmt and not ordered_by_barriers(stmt.then, body)
+                before = pending.merge(after) if follows else pending.copy()
                 after = after.merge(self.body(body, before, divergent))
             return after
         finally:
