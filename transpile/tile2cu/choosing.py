@@ -1,20 +1,24 @@
 """From a file and sizes to the setting of its tile parameters: the front end, the rules and the chooser together."""
 
 import gc
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from tile2cu.analysis.uses import statements
 from tile2cu.chooser.choose import Decision, NoModel, Ranking, choose, is_modelled, leading, measured
 from tile2cu.chooser.model import Schedule
 from tile2cu.chooser.numbers import Unknown
-from tile2cu.chooser.space import Space, size_values, space_of
-from tile2cu.chooser.work import counters_of
-from tile2cu.core.choice import Candidate, Choice, Setting
+from tile2cu.chooser.same_work import same_work
+from tile2cu.chooser.space import Kind, Parameter, Space, size_values, space_of, space_with
+from tile2cu.chooser.work import Counter, Work, counters_of
+from tile2cu.core.choice import Candidate, Choice, Setting, named
 from tile2cu.core.decisions import INSTRUCTION, SCHEDULE, SHARED_BUDGET, STORE_STAGING, WARP_SPECIALISED
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Var
@@ -25,8 +29,11 @@ from tile2cu.frontend import default_numbers, programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target
 from tile2cu.targets.costs import COSTS, Costs
+from tile2cu.tool import this_tool
 from tile2cu.tuning import record
+from tile2cu.tuning.decided import Decided
 
+_SPACE = "parameters"  # what is known of a kernel besides its settings
 _PROBED_SIZE = 1024  # for which counts of a kernel with open sizes are compared
 _KEPT = 64
 
@@ -68,12 +75,18 @@ class Tunable:
         `bound` sizes are open in its program, except where Python code of the file decides by them what is computed.
         """
         given = {name: value for name, value in self.bindings if name not in self.bound}
-        program = self._traced(given)
-        if not self._does_the_same(program):
+        if (known := self._known.get(_SPACE)) is not None:
+            program = self._traced(given) if known["open"] and self.bound else self.program
+            return space_with(program, tuple(map(_parameter, known["parameters"])))
+        program = self._traced(given) if self.bound else self.program
+        if self.bound and not self._does_the_same(program):
             given, program = dict(self.bindings), self.program
         defaults = default_numbers(self.path, self.text, program.alias_of or program.name)
         free = {name: value for name, value in defaults.items() if name not in given}
-        return space_of(program, free, lambda setting: self._traced({**given, **setting}), _probed_sizes(program))
+        found = space_of(program, free, lambda setting: self._traced({**given, **setting}), _probed_sizes(program))
+        parameters = [[each.name, each.default, each.kind.name, each.keys] for each in found.parameters]
+        self._new[_SPACE] = {"bound": [*self.bound], "open": program is not self.program, "parameters": parameters}
+        return found
 
     def _does_the_same(self, open_: Program) -> bool:
         """Whether the program with open sizes has the same work as the one with `bound` ones."""
@@ -88,7 +101,9 @@ class Tunable:
     def bound(self) -> dict[str, int]:
         """The sizes that have a value among the bindings, where the kernel takes them at run time as well."""
         found: dict[str, int] = {}
-        values = dict(self.bindings)
+        values: dict[str, Any] = dict(self.bindings)
+        if (known := self._known.get(_SPACE)) is not None:
+            return {name: values[name] for name in known["bound"]}
         for name, value in self.bindings:
             if type(value) is int:
                 others = {each: values[each] for each in values if each != name and each not in found}
@@ -127,7 +142,9 @@ class Tunable:
     @_uncollected()
     def predicted_choice(self, sizes: Mapping[str, int]) -> Choice:
         """The setting for these run-time sizes as the model predicts it. Raises as `ranking`."""
-        return choose(self.ranking(sizes), self.costs, {**self.bound, **sizes})
+        choice = choose(self.ranking(sizes), self.costs, {**self.bound, **sizes})
+        self.keep()
+        return choice
 
     def predicted(self, setting: Setting, sizes: Mapping[str, int]) -> float | None:
         """The predicted microseconds of a setting; None where the model has none."""
@@ -137,24 +154,69 @@ class Tunable:
             return None
 
     def decide(self, setting: Mapping[str, int]) -> Decision:
-        """The program with a setting and what the rules decide of its launches, once a process. Raises Tile2CuError."""
+        """What the rules decide of the launches with a setting, once for a file, as `keep` saves it.
+
+        Raises Tile2CuError.
+        """
         key = tuple(setting.items())
         if key not in self._decisions:
+            known = self._known.get(named(key))
             try:
-                program = self.traced(setting)
-                contexts = [resolve(program, launch, self.target, RULES) for launch in program.launches]
-                schedules, counters = tuple(map(_schedule, contexts)), counters_of(program)
-                self._decisions[key] = Decision(program=program, schedules=schedules, counters=counters)
+                self._decisions[key] = self._decided(setting) if known is None else _decision(known)
             except Tile2CuError as error:
                 self._decisions[key] = error
+                if known is None and setting != self.space.default:  # of which the user sees the whole error
+                    self._new[named(key)] = {"code": error.code, "message": error.message}
         found = self._decisions[key]
         if isinstance(found, Tile2CuError):
             raise found
         return found
 
+    def _decided(self, setting: Mapping[str, int]) -> Decision:
+        program = self.traced(setting)
+        contexts = [resolve(program, launch, self.target, RULES) for launch in program.launches]
+        schedules = tuple(map(_schedule, contexts))
+        if not self._is_counted(program, setting):
+            return Decision(schedules=schedules, counted=partial(_counted, program, counters_of(program)))
+        self._new[named(tuple(setting.items()))] = {"schedules": [asdict(each) for each in schedules]}
+        return Decision(schedules=schedules)
+
+    def _is_counted(self, program: Program, setting: Mapping[str, int]) -> bool:
+        """Whether the space counts the work of the program with a setting, for all sizes that it leaves open."""
+        with suppress(Unknown):
+            if same_work(self.space.program, program, self.space.values(setting, {})):
+                return True
+            if not program.sizes and not any(isinstance(param, Var) for param in program.params):
+                return _counted(program, counters_of(program), {}) == self.space.works(setting, self.bound)
+        return False
+
     @cached_property
     def _decisions(self) -> dict[Setting, Decision | Tile2CuError]:
         return {}
+
+    def keep(self) -> None:
+        """Saves what was found out since the last time in the user's cache, for other processes."""
+        if self._new and self._identity:
+            _cache().add(self._identity, self._new)
+            self._new.clear()
+
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        """What other processes have found out: the parameters, and decisions by their settings."""
+        return _cache().of(self._identity) if self._identity else {}
+
+    @cached_property
+    def _new(self) -> dict[str, object]:
+        return {}
+
+    @cached_property
+    def _identity(self) -> str:
+        """A hash over all that decides the space and the decisions; empty where a binding is no plain value."""
+        if not all(value is None or isinstance(value, str | int | float) for _, value in self.bindings):
+            return ""
+        source = self.program.source
+        about = [this_tool().sha256, source.sha256, source.imports, self.kernel, repr(self.target), self.bindings]
+        return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
     def traced(self, setting: Mapping[str, int]) -> Program:
         """The program with a setting. Raises Tile2CuError."""
@@ -163,6 +225,33 @@ class Tunable:
     def _traced(self, bindings: Mapping[str, object]) -> Program:
         (program, *_) = programs(self.path, self.text, kernel=self.kernel, bindings=bindings, target=self.target)
         return program
+
+
+def _cache() -> Decided:
+    """The user's cache; one that keeps nothing where the user has no folder for it."""
+    from tile2cu_runtime.paths import cache_dir
+
+    try:
+        return Decided(cache_dir() / "decided.sqlite3")
+    except RuntimeError:  # of Path.home
+        return Decided(None)
+
+
+def _parameter(content: Sequence[Any]) -> Parameter:
+    name, default, kind, keys = content
+    return Parameter(name=name, default=default, kind=Kind[kind], keys=tuple(keys))
+
+
+def _decision(content: Mapping[str, Any]) -> Decision:
+    """What is known of a setting. Raises Tile2CuError where the rules rejected it."""
+    if "code" in content:
+        raise Tile2CuError(content["code"], content["message"])
+    return Decision(schedules=tuple(Schedule(**each) for each in content["schedules"]))
+
+
+def _counted(program: Program, counters: Sequence[Counter], sizes: Mapping[str, int]) -> tuple[Work, ...]:
+    values = size_values(program, sizes)
+    return tuple(count(values) for count in counters)
 
 
 def _probed_sizes(program: Program) -> dict[str, int]:
@@ -268,7 +357,10 @@ def fastest(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int, 
     if not found:
         return 0, None
     _, place, choice = min(found, key=lambda each: each[:2])
-    return place, choice()
+    chosen = choice()
+    for member in members:
+        member.keep()
+    return place, chosen
 
 
 def _second(pair: tuple[int, Choice]) -> Choice:

@@ -9,7 +9,7 @@ from tests.unit.chooser.kernels import EXAMPLES, example
 from tests.unit.chooser.test_rows import timed
 from tile2cu.chooser.model import times_of
 from tile2cu.chooser.space import Kind, size_values
-from tile2cu.chooser.work import tensor_bytes
+from tile2cu.chooser.work import counters_of, tensor_bytes
 from tile2cu.choosing import Tunable
 from tile2cu.core.expr import static_value
 from tile2cu.targets import SM90A
@@ -42,7 +42,7 @@ def test_predicted_leaders_of_what_was_timed(suite: str, ending: str, bindings: 
         decision = kernel.decide({})
         for workload, (n, k) in workloads.items():
             values = size_values(kernel.program, {"M": 1, "N": n, "K": k})
-            works = [count(values) for count in decision.counters]
+            works = [count(values) for count in counters_of(kernel.program)]
             tensors = [tensor_bytes(launch, kernel.program)(values) for launch in kernel.program.launches]
             predicted[workload, text] = sum(each.total for each in times_of(works, decision.schedules, tensors, H100))
     for workload in workloads:

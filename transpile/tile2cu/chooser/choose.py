@@ -14,8 +14,8 @@ from typing import NamedTuple
 from tile2cu.analysis.accesses import buffers_used, buffers_written
 from tile2cu.chooser.model import Schedule, Times, least_time, most_registers, times_of
 from tile2cu.chooser.numbers import Unknown
-from tile2cu.chooser.space import OF_BLOCKS, Kind, Space, size_values
-from tile2cu.chooser.work import Counter, Work, changed, moved_bytes
+from tile2cu.chooser.space import OF_BLOCKS, Kind, Space
+from tile2cu.chooser.work import Work, changed, moved_bytes
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (
@@ -47,11 +47,14 @@ Decide = Callable[[Mapping[str, int]], "Decision"]
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """The program with a setting, what the rules decide of its launches, and what counts their work."""
+    """What the rules decide of a setting's launches.
 
-    program: Program
+    `counted` counts their work for sizes, from the program traced with the setting; None where that program differs
+    from the space's in the values of parameters alone: then the space's counts are its counts.
+    """
+
     schedules: tuple[Schedule, ...]
-    counters: tuple[Counter, ...]
+    counted: Callable[[Mapping[str, int]], tuple[Work, ...]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,9 +297,8 @@ class Ranking:
     def _decided(self, setting: Mapping[str, int]) -> Ranked:
         """A setting as the rules decide it. Raises Tile2CuError where they reject it, _OtherWork."""
         decision = self._decide(setting)
-        schedules, values = decision.schedules, size_values(decision.program, self._sizes)
-        works = tuple(count(values) for count in decision.counters)
-        if works != self._space.works(setting, self._sizes):
+        schedules, works = decision.schedules, self._space.works(setting, self._sizes)
+        if decision.counted is not None and decision.counted(self._sizes) != works:
             raise _OtherWork
         self._assumed.setdefault(_OWN, schedules)
         self._assumed[self._class(setting)] = schedules

@@ -202,6 +202,11 @@ def space_of(program: Program, defaults: Mapping[str, int], retrace: Retrace, si
     return Space(program=program, parameters=tuple(found), counters=counters, bytes_of=_bytes_of(program))
 
 
+def space_with(program: Program, parameters: tuple[Parameter, ...]) -> Space:
+    """The space of a program whose parameters `space_of` has found before."""
+    return Space(program=program, parameters=parameters, counters=counters_of(program), bytes_of=_bytes_of(program))
+
+
 def _bytes_of(program: Program) -> tuple[Callable[[Values], tuple[int, int]], ...]:
     return tuple(tensor_bytes(launch, program) for launch in program.launches)
 
