@@ -39,24 +39,23 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
 // of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 registers for tiles. These values,
 // one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   41,984 bytes of LDS and 65 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
+//   block_M     64   32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers
 //                    128  32,768 bytes of LDS and 186 registers for tiles
 //   block_N     64   32   16,384 bytes of LDS and 81 registers for tiles; other tiles or their swizzles in LDS
-//                    128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 a workgroup
+//                    128  65,536 bytes of LDS and 165 registers for tiles
 //   num_stages  2    1    32,768 bytes of LDS and 109 registers for tiles
-//                    3    32,768 bytes of LDS and 109 registers for tiles; stages: 1
+//                    3    65,536 bytes of LDS and 109 registers for tiles; stages: 2
 //   threads     256  128  49,152 bytes of LDS and 186 registers for tiles; other partition among waves and tiles or
 //                         their swizzles in LDS
-//                    512  50,176 bytes of LDS and 49 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
+//                    512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there
-// prints what a lane holds of a fragment.
-//   K_shared, V_shared  in iteration k, after the barrier at its start
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
+// holds of a fragment.
+//   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   acc_s               after attention.py:98
-//   acc_o               after attention.py:117-120; before attention.py:123-127, which stores it
+//   acc_o               after attention.py:117-120; a partial sum before the last iteration of k; before
+//                       attention.py:123-127, which stores it
 // `tile2cu run attention.hip --device sim --size batch=... --size heads=... --size seq_len=...` executes the
 // compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed

@@ -51,24 +51,22 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
 // of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 registers for tiles. These values,
 // one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   41,984 bytes of LDS and 65 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
+//   block_M     64   32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers
 //                    128  32,768 bytes of LDS and 186 registers for tiles
 //   block_N     64   32   16,384 bytes of LDS and 81 registers for tiles; other tiles or their swizzles in LDS
-//                    128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 a workgroup
+//                    128  65,536 bytes of LDS and 165 registers for tiles
 //   num_stages  2    1    32,768 bytes of LDS and 109 registers for tiles
-//                    3    32,768 bytes of LDS and 109 registers for tiles; stages: 1
+//                    3    65,536 bytes of LDS and 109 registers for tiles; stages: 2
 //   threads     256  128  49,152 bytes of LDS and 186 registers for tiles; other partition among waves and tiles or
 //                         their swizzles in LDS
-//                    512  50,176 bytes of LDS and 49 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
+//                    512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention_varlen.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. printf of
-// NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment.
-//   K_shared, V_shared  in iteration k, after the barrier at its start
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
+// holds of a fragment.
+//   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   acc_s               after attention_varlen.py:90
-//   acc_o               after attention_varlen.py:109-112
+//   acc_o               after attention_varlen.py:109-112; a partial sum before the last iteration of k
 // `tile2cu run attention_varlen.hip --device sim --size batch=... --size heads=... --size tokens=... --size
 // tokens_k=... --size max_seqlen=...` executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION
 // compares the results.

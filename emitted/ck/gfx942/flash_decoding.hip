@@ -66,12 +66,14 @@
 //                    256  32,768 bytes of LDS and 109 registers for tiles; other partition among waves and tiles or
 //                         their swizzles in LDS
 //
-// If a result is wrong, look at tiles where they are complete; a place such as flash_decoding.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. printf of
-// NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment.
-//   split: K_shared, V_shared  in iteration k, after the barrier at its start
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
+// holds of a fragment.
+//   split: K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are
+//                              visible
 //   split: acc_s               after flash_decoding.py:83
-//   split: acc_o               after flash_decoding.py:96-99; before flash_decoding.py:103-110, which stores it
+//   split: acc_o               after flash_decoding.py:96-99; a partial sum before the last iteration of k; before
+//                              flash_decoding.py:103-110, which stores it
 //   split: logsum              before flash_decoding.py:103-110, which stores it
 //   combine: out               before flash_decoding.py:134, which stores it
 // `tile2cu run flash_decoding.hip --device sim --size batch=... --size kv_heads=... --size group=... --size

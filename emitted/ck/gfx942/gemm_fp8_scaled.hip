@@ -46,10 +46,10 @@
 //   threads     256  128  49,152 bytes of LDS and 488 registers for tiles; other partition among waves
 //                    512  49,152 bytes of LDS and 124 registers for tiles; other partition among waves
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_fp8_scaled.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. printf of
-// NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment.
-//   A_shared, B_shared  in iteration k, after the barrier at its start
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
+// holds of a fragment.
+//   A_shared, B_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   product             after gemm_fp8_scaled.py:30-32
 //   left                before gemm_fp8_scaled.py:66, which stores it
 //   right               before gemm_fp8_scaled.py:68, which stores it

@@ -34,10 +34,10 @@
 //   threads  128  64   40,960 bytes of LDS and 244 registers for tiles
 //                 256  41,024 bytes of LDS and 96 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemv.py:N is in the comments of the
-// kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints
-// what a lane holds of a fragment.
-//   a, b   in iteration k, after the barrier at its start
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
+// holds of a fragment.
+//   a, b   in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   total  before gemv.py:49-50, which stores it
 // `tile2cu run gemv.hip --device sim --size N=... --size K=...` executes the compiled kernel on a simulator;
 // --reference FILE.py:FUNCTION compares the results.

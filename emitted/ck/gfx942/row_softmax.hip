@@ -33,9 +33,9 @@
 //   threads  128  64   72 registers for tiles
 //                 256  18 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as row_softmax.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there
-// prints what a lane holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
+// holds of a fragment.
 //   X_local  before row_softmax.py:29, which stores it
 // `tile2cu run row_softmax.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
 // FILE.py:FUNCTION compares the results.

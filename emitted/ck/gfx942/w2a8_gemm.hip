@@ -44,11 +44,12 @@
 //   threads     128  64   18,432 bytes of LDS and 104 registers for tiles; other partition among waves
 //                    256  18,432 bytes of LDS and 28 registers for tiles; other partition among waves
 //
-// If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
-// kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints
-// what a lane holds of a fragment.
-//   X_shared, packed  in iteration ko, after the barrier at its start
-//   Y_local           after w2a8.py:34; before w2a8.py:35, which stores it
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
+// holds of a fragment.
+//   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
+//   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; before w2a8.py:35, which stores
+//                     it
 // `tile2cu run w2a8_gemm.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed

@@ -33,10 +33,10 @@
 // one changed at a time, give the following; after 'other' are the decisions that change.
 //   threads  64  128  10,240 bytes of LDS and 54 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as w2a8.py:N is in the comments of the
-// kernel, and 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints
-// what a lane holds of a fragment.
-//   x, W_shared  in iteration ko, after the barrier at its start
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
+// holds of a fragment.
+//   x, W_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   total        before w2a8.py:86-87, which stores it
 // `tile2cu run w2a8_gemv.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results.

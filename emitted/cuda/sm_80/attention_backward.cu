@@ -46,18 +46,18 @@
 //   num_stages  2   1    41,984 bytes of shared memory and 192 registers for tiles
 //                   3    75,776 bytes of shared memory and 192 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention_backward.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
-// all threads that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   prepare: delta                              before attention_backward.py:172-179, which stores it
 //   prepare: o                                  before attention_backward.py:172-179, which stores it
 //   gradients: Q_shared, dO_shared, lse, delta  in iteration k, after the barrier at its start
 //   gradients: pT                               after attention_backward.py:214-215
 //   gradients: dsT                              after attention_backward.py:214-215
-//   gradients: dv                               after attention_backward.py:224-225; before
-//                                               attention_backward.py:235-236, which stores it
-//   gradients: dk                               after attention_backward.py:227-229; before
-//                                               attention_backward.py:235-236, which stores it
+//   gradients: dv                               after attention_backward.py:224-225; a partial sum before the last
+//                                               iteration of k; before attention_backward.py:235-236, which stores it
+//   gradients: dk                               after attention_backward.py:227-229; a partial sum before the last
+//                                               iteration of k; before attention_backward.py:235-236, which stores it
 //   gradients: dq                               after attention_backward.py:232-233; before
 //                                               attention_backward.py:232-233, which stores it
 //   round_dQ: dq                                before attention_backward.py:241-242, which stores it

@@ -45,11 +45,12 @@
 //                    256  66,560 bytes of shared memory and 74 registers for tiles; other partition among warps and
 //                         tiles or their swizzles in shared memory
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention_block_sparse.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
-// all threads that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   acc_s  after attention_block_sparse.py:83
-//   acc_o  after attention_block_sparse.py:102-105; before attention_block_sparse.py:108-112, which stores it
+//   acc_o  after attention_block_sparse.py:102-105; a partial sum before the last iteration of k; before
+//          attention_block_sparse.py:108-112, which stores it
 // `tile2cu run attention_block_sparse.cu --size batch=... --size heads=... --size seq_len=...` executes this file on
 // a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

@@ -56,12 +56,12 @@
 //                    256  99,328 bytes of shared memory and 74 registers for tiles; other partition among warps and
 //                         tiles or their swizzles in shared memory
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention_varlen.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
-// all threads that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention_varlen.py:90
-//   acc_o               after attention_varlen.py:109-112
+//   acc_o               after attention_varlen.py:109-112; a partial sum before the last iteration of k
 // `tile2cu run attention_varlen.cu --size batch=... --size heads=... --size tokens=... --size tokens_k=... --size
 // max_seqlen=...` executes this file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised
 // accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,

@@ -31,9 +31,9 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// If a result is wrong, look at tiles where they are complete; a place such as dequant.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   x, packed, scales, zeros  in iteration ko, after the barrier at its start
 //   total                     before dequant.py:184, which stores it
 // `tile2cu run dequant_gemv.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports

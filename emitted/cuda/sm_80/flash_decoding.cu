@@ -62,12 +62,13 @@
 //   threads     32  64   74,752 bytes of shared memory and 74 registers for tiles; other partition among warps and
 //                        tiles or their swizzles in shared memory
 //
-// If a result is wrong, look at tiles where they are complete; a place such as flash_decoding.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
-// all threads that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: acc_s               after flash_decoding.py:83
-//   split: acc_o               after flash_decoding.py:96-99; before flash_decoding.py:103-110, which stores it
+//   split: acc_o               after flash_decoding.py:96-99; a partial sum before the last iteration of k; before
+//                              flash_decoding.py:103-110, which stores it
 //   split: logsum              before flash_decoding.py:103-110, which stores it
 //   combine: out               before flash_decoding.py:134, which stores it
 // `tile2cu run flash_decoding.cu --size batch=... --size kv_heads=... --size max_len=...` executes this file on a

@@ -40,11 +40,12 @@
 //                         partition among warps
 //                    256  49,152 bytes of shared memory and 64 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_relu.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
-//   C_local             after gemm_relu.py:24; before gemm_relu.py:30, which stores it
+//   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; before gemm_relu.py:30,
+//                       which stores it
 // `tile2cu run gemm_relu.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
 // wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

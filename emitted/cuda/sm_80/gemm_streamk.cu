@@ -41,11 +41,12 @@
 //   threads     256  128  49,152 bytes of shared memory and 128 registers for tiles; other partition among warps
 //                    512  49,152 bytes of shared memory and 32 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_splitk.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
-//   C_local             after gemm_splitk.py:128; before gemm_splitk.py:129-130, which stores it
+//   C_local             after gemm_splitk.py:128; a partial sum before the last iteration of ko; before
+//                       gemm_splitk.py:129-130, which stores it
 // `tile2cu run gemm_streamk.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

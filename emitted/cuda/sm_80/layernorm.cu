@@ -39,9 +39,9 @@
 //   threads  128  64   132 registers for tiles
 //                 256  64 bytes of shared memory and 34 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as layernorm.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   x     before layernorm.py:32-43, which stores it
 //   mean  before layernorm.py:32-43, which stores it
 //   rstd  before layernorm.py:32-43, which stores it

@@ -49,11 +49,12 @@
 //   threads     128  64   14,336 bytes of shared memory and 64 registers for tiles; other partition among warps
 //                    256  14,336 bytes of shared memory and 16 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as linear_int4.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   X_shared, packed  in iteration ko, after the barrier at its start
-//   Y_local           after linear_int4.py:50; before linear_int4.py:53-55, which stores it
+//   Y_local           after linear_int4.py:50; a partial sum before the last iteration of ko; before
+//                     linear_int4.py:53-55, which stores it
 // `tile2cu run linear_int4.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
 // wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

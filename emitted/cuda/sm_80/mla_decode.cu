@@ -62,12 +62,13 @@
 //                         partition among warps and tiles or their swizzles in shared memory
 //                    512  154,624 bytes of shared memory and 78 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as mla_decode.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   attend: KV_shared, K_pe_shared  in iteration k, after the barrier at its start
 //   attend: acc_s                   after mla_decode.py:81-82
-//   attend: acc_o                   after mla_decode.py:101-103; before mla_decode.py:114-117, which stores it
+//   attend: acc_o                   after mla_decode.py:101-103; a partial sum before the last iteration of k; before
+//                                   mla_decode.py:114-117, which stores it
 //   attend: logsum                  before mla_decode.py:114-117, which stores it
 //   combine: out                    before mla_decode.py:142, which stores it
 // `tile2cu run mla_decode.cu --size batch=... --size heads=... --size max_len=...` executes this file on a CPU and

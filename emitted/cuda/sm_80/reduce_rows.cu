@@ -28,9 +28,9 @@
 //   threads  128    64     98 registers for tiles
 //                   256    32 bytes of shared memory and 25 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as reduce_rows.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   total  before reduce_rows.py:25-26, which stores it
 // `tile2cu run reduce_rows.cu --size M=... --size N=...` executes this file on a CPU and reports races, wrong
 // barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On

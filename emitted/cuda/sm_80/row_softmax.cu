@@ -30,9 +30,9 @@
 //   threads  128  64   68 registers for tiles
 //                 256  64 bytes of shared memory and 18 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as row_softmax.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   X_local  before row_softmax.py:29, which stores it
 // `tile2cu run row_softmax.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
 // out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:

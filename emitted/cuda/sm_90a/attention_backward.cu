@@ -45,18 +45,18 @@
 //   num_stages  2   1    75,776 bytes of shared memory and 194 registers for tiles
 //                   3    108,544 bytes of shared memory and 194 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention_backward.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
-// all threads that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   prepare: delta                  before attention_backward.py:172-179, which stores it
 //   prepare: o                      before attention_backward.py:172-179, which stores it
 //   gradients: Q_shared, dO_shared  in iteration k, after its consumer_wait
 //   gradients: pT                   after attention_backward.py:214-215 and the wait for that MMA
 //   gradients: dsT                  after attention_backward.py:214-215 and the wait for that MMA
-//   gradients: dv                   after attention_backward.py:224-225 and the wait for that MMA; before
-//                                   attention_backward.py:235-236, which stores it
-//   gradients: dk                   after attention_backward.py:227-229 and the wait for that MMA; before
-//                                   attention_backward.py:235-236, which stores it
+//   gradients: dv                   after attention_backward.py:224-225 and the wait for that MMA; a partial sum before
+//                                   the last iteration of k; before attention_backward.py:235-236, which stores it
+//   gradients: dk                   after attention_backward.py:227-229 and the wait for that MMA; a partial sum before
+//                                   the last iteration of k; before attention_backward.py:235-236, which stores it
 //   gradients: dq                   after attention_backward.py:232-233 and the wait for that MMA; before
 //                                   attention_backward.py:232-233, which stores it
 //   round_dQ: dq                    before attention_backward.py:241-242, which stores it

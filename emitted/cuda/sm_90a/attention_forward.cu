@@ -52,13 +52,13 @@
 //                         among warps, tiles or their swizzles in shared memory, schedule of the loop, staging of
 //                         stores and register shares
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention_backward.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
-// all threads that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   acc_s               after attention_backward.py:89 and the wait for that MMA
-//   acc_o               after attention_backward.py:111 and the wait for that MMA; before
-//                       attention_backward.py:114-120, which stores it
+//   acc_o               after attention_backward.py:111 and the wait for that MMA; a partial sum before the last
+//                       iteration of k; before attention_backward.py:114-120, which stores it
 //   logsum              before attention_backward.py:114-120, which stores it
 // `tile2cu run attention_forward.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a
 // CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference

@@ -59,11 +59,12 @@
 //                    256  67,584 bytes of shared memory and 106 registers for tiles; other MMA instructions, partition
 //                         among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
 //
-// If a result is wrong, look at tiles where they are complete; a place such as chunk_scan.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   CB_shared, x_shared  in iteration k, after its consumer_wait
-//   y                    after chunk_scan.py:87-89 and chunk_scan.py:120; before chunk_scan.py:122, which stores it
+//   y                    after chunk_scan.py:87-89 and chunk_scan.py:120; a partial sum before the last iteration of k;
+//                        before chunk_scan.py:122, which stores it
 // `tile2cu run chunk_scan.cu --size batch=... --size seqlen=... --size heads=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

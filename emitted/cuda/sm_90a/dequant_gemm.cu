@@ -55,11 +55,12 @@
 //                    256  37,888 bytes of shared memory and 16 registers for tiles; other partition among warps and
 //                         staging of stores
 //
-// If a result is wrong, look at tiles where they are complete; a place such as dequant.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   Y_local           after dequant.py:69 and the wait for that MMA; before dequant.py:70, which stores it
+//   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko;
+//                     before dequant.py:70, which stores it
 // `tile2cu run dequant_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

@@ -48,9 +48,9 @@
 //                    512  230,400 bytes of shared memory and 102 registers for tiles; other partition among warps and
 //                         register shares
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_fp8_scaled.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by
-// all threads that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   A_shared, B_shared  in iteration k, after its consumer_wait
 //   product             after gemm_fp8_scaled.py:30-32
 //   left                before gemm_fp8_scaled.py:66, which stores it

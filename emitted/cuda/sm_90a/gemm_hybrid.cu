@@ -56,12 +56,12 @@
 //                    512  172,032 bytes of shared memory and 96 registers for tiles; other MMA instructions, partition
 //                         among warps, pipelines, staging of stores and register shares
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_hybrid.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   multiply: A_shared, B_shared  in iteration ko, after its consumer_wait
-//   multiply: C_local             after gemm_hybrid.py:101; before gemm_hybrid.py:103 and gemm_hybrid.py:109, which
-//                                 stores it
+//   multiply: C_local             after gemm_hybrid.py:101; a partial sum before the last iteration of ko; before
+//                                 gemm_hybrid.py:103 and gemm_hybrid.py:109, which stores it
 //   add: total                    before gemm_hybrid.py:131-133, which stores it
 // `tile2cu run gemm_hybrid.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
 // wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the

@@ -59,13 +59,13 @@
 //                    512  232,448 bytes of shared memory and 82 registers for tiles; other partition among warps,
 //                         schedule of the loop and register shares
 //
-// If a result is wrong, look at tiles where they are complete; a place such as mla_decode.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
-//   KV_shared, K_pe_shared  in iteration k, after its gemm_wait, by the warpgroup that owns it
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
+//   KV_shared, K_pe_shared  in iteration k, after its gemm_wait, by warpgroup k % 2
 //   acc_s                   after mla_decode.py:81-82 and the wait for that MMA
-//   acc_o                   after mla_decode.py:103 and the wait for that MMA; before mla_decode.py:111, which stores
-//                           it
+//   acc_o                   after mla_decode.py:103 and the wait for that MMA; a partial sum before the last iteration
+//                           of k; before mla_decode.py:111, which stores it
 // `tile2cu run mla_decode.cu --size batch=... --size heads=... --size pages=... --size max_pages=...` executes this
 // file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

@@ -36,23 +36,22 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
 // of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 registers for tiles.
 // These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   82,944 bytes of shared memory and 74 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
+//   block_M     64   32   T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //                    128  98,304 bytes of shared memory and 244 registers for tiles
 //   block_N     64   32   49,152 bytes of shared memory and 98 registers for tiles
 //                    128  147,456 bytes of shared memory and 170 registers for tiles
 //   num_stages  2    1    49,152 bytes of shared memory and 122 registers for tiles
 //                    3    114,688 bytes of shared memory and 122 registers for tiles
 //   threads     128  64   81,920 bytes of shared memory and 244 registers for tiles; other partition among warps
-//                    256  99,328 bytes of shared memory and 74 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
+//                    256  T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
-// a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention.py:98
-//   acc_o               after attention.py:117-120; before attention.py:123-127, which stores it
+//   acc_o               after attention.py:117-120; a partial sum before the last iteration of k; before
+//                       attention.py:123-127, which stores it
 // `tile2cu run attention.cu --device ptx --size batch=... --size heads=... --size seq_len=...` executes the compiled
 // kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool
 // memcheck, racecheck, initcheck or synccheck.

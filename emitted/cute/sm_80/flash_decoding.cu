@@ -51,23 +51,22 @@
 // These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   num_split   4    2    81,920 bytes of shared memory and 122 registers for tiles
 //                    8    81,920 bytes of shared memory and 122 registers for tiles
-//   block_H     64   32   82,944 bytes of shared memory and 74 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
+//   block_H     64   32   T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //                    128  98,304 bytes of shared memory and 244 registers for tiles
 //   block_N     64   32   49,152 bytes of shared memory and 98 registers for tiles
 //                    128  147,456 bytes of shared memory and 170 registers for tiles
 //   num_stages  2    1    49,152 bytes of shared memory and 122 registers for tiles
 //                    3    114,688 bytes of shared memory and 122 registers for tiles
 //   threads     128  64   81,920 bytes of shared memory and 244 registers for tiles; other partition among warps
-//                    256  99,328 bytes of shared memory and 74 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
+//                    256  T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //
-// If a result is wrong, look at tiles where they are complete; a place such as flash_decoding.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: acc_s               after flash_decoding.py:83
-//   split: acc_o               after flash_decoding.py:96-99; before flash_decoding.py:103-110, which stores it
+//   split: acc_o               after flash_decoding.py:96-99; a partial sum before the last iteration of k; before
+//                              flash_decoding.py:103-110, which stores it
 //   split: logsum              before flash_decoding.py:103-110, which stores it
 //   combine: out               before flash_decoding.py:134, which stores it
 // `tile2cu run flash_decoding.cu --device ptx --size batch=... --size kv_heads=... --size group=... --size

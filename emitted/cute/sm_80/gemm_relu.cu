@@ -40,11 +40,12 @@
 //                         partition among warps
 //                    256  49,152 bytes of shared memory and 64 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_relu.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
-// a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
-//   C_local             after gemm_relu.py:24; before gemm_relu.py:30, which stores it
+//   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; before gemm_relu.py:30,
+//                       which stores it
 // `tile2cu run gemm_relu.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.

@@ -37,11 +37,12 @@
 //   threads     256  128  49,152 bytes of shared memory and 128 registers for tiles; other partition among warps
 //                    512  49,152 bytes of shared memory and 32 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_splitk.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
-// prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
-//   C_local             after gemm_splitk.py:78; before gemm_splitk.py:79, which stores it
+//   C_local             after gemm_splitk.py:78; a partial sum before the last iteration of ko; before
+//                       gemm_splitk.py:79, which stores it
 // `tile2cu run gemm_splitk_atomic.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled
 // kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool
 // memcheck, racecheck, initcheck or synccheck.

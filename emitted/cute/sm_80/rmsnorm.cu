@@ -21,9 +21,9 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// If a result is wrong, look at tiles where they are complete; a place such as rmsnorm.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
-// a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   x  before rmsnorm.py:54-58, which stores it
 // `tile2cu run rmsnorm.cu --device ptx --size M=...` executes the compiled kernel on a simulator; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

@@ -30,9 +30,9 @@
 //   threads  128  64   68 registers for tiles
 //                 256  64 bytes of shared memory and 18 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete; a place such as row_softmax.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
-// prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_local  before row_softmax.py:29, which stores it
 // `tile2cu run row_softmax.cu --device ptx --size M=...` executes the compiled kernel on a simulator; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

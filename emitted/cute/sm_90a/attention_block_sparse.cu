@@ -45,17 +45,16 @@
 //                    3    230,400 bytes of shared memory and 202 registers for tiles; other staging of stores
 //   threads     256  128  197,632 bytes of shared memory and 340 registers for tiles, over the 255 of a thread; other
 //                         partition among warps, schedule of the loop and register shares
-//                    512  232,448 bytes of shared memory and 106 registers for tiles; other partition among warps,
-//                         tiles or their swizzles in shared memory, schedule of the loop, staging of stores and
-//                         register shares
+//                    512  T2C-E034: the style `cute` does not support warpgroups along the columns of several MMAs, or
+//                         that hold one operand
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention_block_sparse.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   K_shared, V_shared  in iteration k_iter, after its consumer_wait
 //   acc_s               after attention_block_sparse.py:83 and the wait for that MMA
-//   acc_o               after attention_block_sparse.py:105 and the wait for that MMA; before
-//                       attention_block_sparse.py:108-112, which stores it
+//   acc_o               after attention_block_sparse.py:105 and the wait for that MMA; a partial sum before the last
+//                       iteration of k_iter; before attention_block_sparse.py:108-112, which stores it
 // `tile2cu run attention_block_sparse.cu --device ptx --size batch=... --size heads=... --size seq_len=...` executes
 // the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer
 // --tool memcheck, racecheck, initcheck or synccheck.

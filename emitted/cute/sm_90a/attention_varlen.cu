@@ -49,10 +49,9 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
 // of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 registers for tiles.
 // These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   198,656 bytes of shared memory and 106 registers for tiles; other partition among warps,
-//                         tiles or their swizzles in shared memory, schedule of the loop and register shares
-//                    256  230,400 bytes of shared memory and 340 registers for tiles, over the 240 of a thread; other
-//                         schedule of the loop
+//   block_M     128  64   T2C-E034: the style `cute` does not support warpgroups along the columns of several MMAs, or
+//                         that hold one operand
+//                    256  T2C-E034: the style `cute` does not support the copy of a tile of Output by TMA
 //   block_N     128  64   132,096 bytes of shared memory and 154 registers for tiles
 //                    256  197,632 bytes of shared memory and 266 registers for tiles, over the 240 of a thread; other
 //                         schedule of the loop; stages: 1
@@ -60,17 +59,16 @@
 //                    3    230,400 bytes of shared memory and 202 registers for tiles; other staging of stores
 //   threads     256  128  197,632 bytes of shared memory and 340 registers for tiles, over the 255 of a thread; other
 //                         partition among warps, schedule of the loop and register shares
-//                    512  232,448 bytes of shared memory and 106 registers for tiles; other partition among warps,
-//                         tiles or their swizzles in shared memory, schedule of the loop, staging of stores and
-//                         register shares
+//                    512  T2C-E034: the style `cute` does not support warpgroups along the columns of several MMAs, or
+//                         that hold one operand
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention_varlen.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   acc_s               after attention_varlen.py:90 and the wait for that MMA
-//   acc_o               after attention_varlen.py:112 and the wait for that MMA; before attention_varlen.py:119, which
-//                       stores it
+//   acc_o               after attention_varlen.py:112 and the wait for that MMA; a partial sum before the last
+//                       iteration of k; before attention_varlen.py:119, which stores it
 // `tile2cu run attention_varlen.cu --device ptx --size batch=... --size heads=... --size tokens=... --size
 // tokens_k=... --size max_seqlen=...` executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

@@ -31,9 +31,9 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// If a result is wrong, look at tiles where they are complete; a place such as dequant.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
-// a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   x, packed, scales, zeros  in iteration ko, after the barrier at its start
 //   total                     before dequant.py:184, which stores it
 // `tile2cu run dequant_gemv.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on

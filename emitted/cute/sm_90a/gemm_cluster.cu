@@ -40,10 +40,11 @@
 //                 128  T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 a block
 //   stages   3    6    T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 a block
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_cluster.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
-// prints a shared tile, or what the thread holds of a fragment.
-//   C_local  after gemm_cluster.py:48-49; before gemm_cluster.py:54, which stores it
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
+//   C_local  after gemm_cluster.py:48-49; a partial sum before the last iteration of k; before gemm_cluster.py:54,
+//            which stores it
 // `tile2cu run gemm_cluster.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
 // a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.

@@ -43,11 +43,11 @@
 //   threads     256  128  132,096 bytes of shared memory and 192 registers for tiles; other partition among warps
 //                    512  132,096 bytes of shared memory and 48 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_clusters.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
-// prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
-//   C_local             after gemm_clusters.py:48
+//   C_local             after gemm_clusters.py:48; a partial sum before the last iteration of ko
 //   C_strip             before gemm_clusters.py:64-66, which stores it
 // `tile2cu run gemm_clusters.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
 // a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,

@@ -37,29 +37,27 @@
 // of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 128 registers for tiles.
 // These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     128  64   156,672 bytes of shared memory and 64 registers for tiles; other partition among warps
-//                    256  230,400 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
-//                         register shares
+//                    256  T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
 //   block_N     256  128  132,096 bytes of shared memory and 64 registers for tiles
-//                    512  230,400 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
-//                         register shares; stages: 2
+//                    512  T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
 //   block_K     64   32   140,288 bytes of shared memory and 128 registers for tiles; other tiles or their swizzles in
 //                         shared memory
-//                    128  230,400 bytes of shared memory and 128 registers for tiles; stages: 2
+//                    128  T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
 //   strip       8    4    214,016 bytes of shared memory and 128 registers for tiles
 //                    16   214,016 bytes of shared memory and 128 registers for tiles
 //   num_stages  3    2    164,864 bytes of shared memory and 128 registers for tiles
-//                    4    230,400 bytes of shared memory and 128 registers for tiles
+//                    4    T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
 //   threads     256  128  214,016 bytes of shared memory and 256 registers for tiles, over the 255 of a thread; other
 //                         partition among warps
 //                    512  214,016 bytes of shared memory and 64 registers for tiles; other partition among warps and
 //                         register shares
 //
-// If a result is wrong, look at tiles where they are complete; a place such as gemm_hybrid.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
-// prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   multiply: A_shared, B_shared  in iteration ko, after its consumer_wait
-//   multiply: C_local             after gemm_hybrid.py:101; before gemm_hybrid.py:103 and gemm_hybrid.py:109, which
-//                                 stores it
+//   multiply: C_local             after gemm_hybrid.py:101; a partial sum before the last iteration of ko; before
+//                                 gemm_hybrid.py:103 and gemm_hybrid.py:109, which stores it
 //   add: total                    before gemm_hybrid.py:131-133, which stores it
 // `tile2cu run gemm_hybrid.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,

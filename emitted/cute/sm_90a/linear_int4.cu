@@ -56,11 +56,12 @@
 //                    512  181,248 bytes of shared memory and 64 registers for tiles; other partition among warps and
 //                         register shares
 //
-// If a result is wrong, look at tiles where they are complete; a place such as linear_int4.py:N is in the comments
-// of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread,
-// prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   Y_local           after linear_int4.py:50 and the wait for that MMA; before linear_int4.py:55, which stores it
+//   Y_local           after linear_int4.py:50 and the wait for that MMA; a partial sum before the last iteration of ko;
+//                     before linear_int4.py:55, which stores it
 // `tile2cu run linear_int4.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.

@@ -41,8 +41,8 @@
 //   block_M     256  128  115,712 bytes of shared memory and 100 registers for tiles
 //                    512  209,920 bytes of shared memory and 276 registers for tiles, over the 240 of a thread; other
 //                         schedule of the loop and staging of stores; stages: 3
-//   block_N     128  64   140,288 bytes of shared memory and 100 registers for tiles; other partition among warps and
-//                         staging of stores
+//   block_N     128  64   T2C-E034: the style `cute` does not support warpgroups along the columns of several MMAs, or
+//                         that hold one operand
 //                    256  164,864 bytes of shared memory and 296 registers for tiles, over the 240 of a thread; other
 //                         schedule of the loop and staging of stores
 //   block_K     64   32   73,728 bytes of shared memory and 140 registers for tiles; other MMA instructions, tiles or
@@ -53,15 +53,15 @@
 //                    5    185,344 bytes of shared memory and 164 registers for tiles; other staging of stores
 //   threads     256  128  214,016 bytes of shared memory and 296 registers for tiles, over the 255 of a thread; other
 //                         partition among warps, schedule of the loop and register shares
-//                    512  148,480 bytes of shared memory and 84 registers for tiles; other partition among warps,
-//                         schedule of the loop, staging of stores and register shares
+//                    512  T2C-E034: the style `cute` does not support warpgroups along the columns of several MMAs, or
+//                         that hold one operand
 //
-// If a result is wrong, look at tiles where they are complete; a place such as linear_int4_prefill.py:N is in the
-// comments of the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   Y_local           after linear_int4_prefill.py:71 and the wait for that MMA; before linear_int4_prefill.py:73,
-//                     which stores it
+//   Y_local           after linear_int4_prefill.py:71 and the wait for that MMA; a partial sum before the last
+//                     iteration of ko; before linear_int4_prefill.py:73, which stores it
 // `tile2cu run linear_int4_prefill.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled
 // kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool
 // memcheck, racecheck, initcheck or synccheck.

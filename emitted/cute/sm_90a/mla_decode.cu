@@ -58,12 +58,13 @@
 //                    512  232,448 bytes of shared memory and 82 registers for tiles; other partition among warps and
 //                         register shares
 //
-// If a result is wrong, look at tiles where they are complete; a place such as mla_decode.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints
-// a shared tile, or what the thread holds of a fragment.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
+// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   KV_shared, K_pe_shared  in iteration k, after its consumer_wait
 //   acc_s                   after mla_decode.py:81-82
-//   acc_o                   after mla_decode.py:103; before mla_decode.py:111, which stores it
+//   acc_o                   after mla_decode.py:103; a partial sum before the last iteration of k; before
+//                           mla_decode.py:111, which stores it
 // `tile2cu run mla_decode.cu --device ptx --size batch=... --size heads=... --size pages=... --size max_pages=...`
 // executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU:
 // compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

@@ -40,18 +40,19 @@
 //   block_N     64   32   16,384 bytes of LDS and 146 registers for tiles; other tiles or their swizzles in LDS
 //                    128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 a workgroup
 //   num_stages  2    1    32,768 bytes of LDS and 186 registers for tiles
-//                    3    32,768 bytes of LDS and 186 registers for tiles; stages: 1
+//                    3    65,536 bytes of LDS and 186 registers for tiles; stages: 2
 //   threads     256  128  65,536 bytes of LDS and 308 registers for tiles; other partition among waves and tiles or
 //                         their swizzles in LDS
 //                    512  32,768 bytes of LDS and 93 registers for tiles; other partition among waves and tiles or
 //                         their swizzles in LDS
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
-//   K_shared, V_shared  in iteration k, after the barrier at its start
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
+//   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   acc_s               after attention.py:98
-//   acc_o               after attention.py:117-120; before attention.py:123-127, which stores it
+//   acc_o               after attention.py:117-120; a partial sum before the last iteration of k; before
+//                       attention.py:123-127, which stores it
 // `tile2cu run attention.hip --size batch=... --size heads=... --size seq_len=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results.

@@ -31,23 +31,28 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   block_M     64   64 or 128: 16 rows for each of 4 warps; 192 is over 255 registers per thread
-//   block_N     64   multiples of 16 up to 272: K in steps of 16; 288 is over 255 registers per thread
-//   num_stages  2    1 to 9: 10 is over 166,912 bytes of shared memory
-//   threads     128  64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each warp; 32 is over 255 registers per
-//                    thread
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 40,960 bytes of shared memory and 90 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   46,080 bytes of shared memory and 58 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
+//                    128  49,152 bytes of shared memory and 180 registers for tiles
+//   block_N     64   32   24,576 bytes of shared memory and 66 registers for tiles
+//                    128  73,728 bytes of shared memory and 138 registers for tiles
+//   num_stages  2    1    24,576 bytes of shared memory and 90 registers for tiles
+//                    3    57,344 bytes of shared memory and 90 registers for tiles
+//   threads     128  64   40,960 bytes of shared memory and 180 registers for tiles; other partition among warps
+//                    256  58,368 bytes of shared memory and 58 registers for tiles; other partition among warps and
+//                         tiles or their swizzles in shared memory
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention.py:98
-//   acc_o               after attention.py:117-120; before attention.py:123-127, which stores it
+//   acc_o               after attention.py:117-120; a partial sum before the last iteration of k; before
+//                       attention.py:123-127, which stores it
 // `tile2cu run attention.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

@@ -22,22 +22,30 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction but its N, its partition among warps, swizzles at least as wide, a tile
-// of its own for what TMA stores, the number of stages and tiles in registers; for others tile2cu emits another
-// design, or an error that states what does not fit. Another number of threads changes the partition among warps.
-//   block_M     64   64, 128 or 192: 16 rows for each of 4 warps; 256 is over 255 registers per thread
-//   block_N     128  multiples of 8 up to 256: 264 is over 256 columns of one wgmma
-//   block_K     64   64, 128, 192 or 256: 128-byte swizzle of X_shared; 320 is over 232,448 bytes of shared memory
-//   num_stages  2    1 to 8: 9 is over 232,448 bytes of shared memory
-//   threads     128  128, 256 or 512: whole warpgroups; equal parts of 64 x 128 for each warpgroup
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 66,560 bytes of shared memory and 64 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   40,960 bytes of shared memory and 32 registers for tiles; other MMA instructions, partition
+//                         among warps, pipelines and staging of stores
+//                    128  99,328 bytes of shared memory and 128 registers for tiles
+//   block_N     128  64   41,984 bytes of shared memory and 32 registers for tiles
+//                    256  115,712 bytes of shared memory and 128 registers for tiles
+//   block_K     64   32   41,984 bytes of shared memory and 64 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    128  115,712 bytes of shared memory and 64 registers for tiles
+//   num_stages  2    1    41,984 bytes of shared memory and 64 registers for tiles
+//                    3    91,136 bytes of shared memory and 64 registers for tiles
+//   threads     128  64   49,152 bytes of shared memory and 128 registers for tiles; other MMA instructions, partition
+//                         among warps, pipelines and staging of stores
+//                    256  66,560 bytes of shared memory and 32 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as linear.py:N is in the comments of the
-// kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that
-// compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   X_shared, W_shared  in iteration ko, after its consumer_wait
-//   Y_local             after linear.py:23; before linear.py:24, which stores it
+//   Y_local             after linear.py:23; a partial sum before the last iteration of ko; before linear.py:24, which
+//                       stores it
 // `tile2cu run linear_hopper.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

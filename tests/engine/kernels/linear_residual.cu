@@ -23,22 +23,29 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the MMA instruction, its partition among warps, swizzles at least as wide, the number of
-// stages and tiles in registers; for others tile2cu emits another design, or an error that states what does not fit.
-// Another number of threads changes the partition among warps.
-//   block_M     64   multiples of 32 up to 480: 16 rows for each of 2 warps; 512 is over 255 registers per thread
-//   block_N     64   multiples of 16 up to 496: 8 columns for each of 2 warps; 512 is over 255 registers per thread
-//   block_K     32   multiples of 32 up to 320: 64-byte swizzle of X_shared; 352 is over 166,912 bytes of shared memory
-//   num_stages  2    1 to 20: 21 is over 166,912 bytes of shared memory
-//   threads     128  32, 64, 128, 256, 512 or 1,024: equal parts of 64 x 64 for each warp
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes 16,384 bytes of shared memory and 32 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   12,288 bytes of shared memory and 16 registers for tiles
+//                    128  24,576 bytes of shared memory and 64 registers for tiles
+//   block_N     64   32   12,288 bytes of shared memory and 16 registers for tiles
+//                    128  24,576 bytes of shared memory and 64 registers for tiles
+//   block_K     32   16   8,192 bytes of shared memory and 32 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//                    64   32,768 bytes of shared memory and 32 registers for tiles; other tiles or their swizzles in
+//                         shared memory
+//   num_stages  2    1    8,192 bytes of shared memory and 32 registers for tiles
+//                    3    24,576 bytes of shared memory and 32 registers for tiles
+//   threads     128  64   16,384 bytes of shared memory and 64 registers for tiles; other partition among warps
+//                    256  16,384 bytes of shared memory and 16 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete; a place such as linear.py:N is in the comments of the
-// kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that
-// compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   X_shared, W_shared  in iteration ko, after the barrier at its start
-//   Y_local             after linear.py:50; before linear.py:51-53, which stores it
+//   Y_local             after linear.py:50; a partial sum before the last iteration of ko; before linear.py:51-53,
+//                       which stores it
 // `tile2cu run linear_residual.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

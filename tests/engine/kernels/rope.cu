@@ -26,12 +26,14 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// To change a tile size, stages or threads, give another -D in the command above. A constant below is not to be
-// edited alone: layouts, shared memory and launch bounds are computed from it. With the other parameters as they
-// are, these values keep the number of stages and tiles in registers; for others tile2cu emits another design, or an
-// error that states what does not fit.
-//   block    64   1 to 512 at least
-//   threads  128  multiples of 32 up to 1,024
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
+// of its value, and so do comments. This kernel takes no shared memory and no registers for tiles. These values, one
+// changed at a time, give the following; after 'other' are the decisions that change.
+//   block    64   32   no shared memory and no registers for tiles
+//                 128  no shared memory and no registers for tiles
+//   threads  128  64   no shared memory and no registers for tiles
+//                 256  no shared memory and no registers for tiles
 //
 // If a result is wrong:
 // `tile2cu run rope.cu --size batch=... --size seq_len=... --size heads=...` executes this file on a CPU and reports

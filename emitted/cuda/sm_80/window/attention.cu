@@ -49,12 +49,13 @@
 //                    256  99,328 bytes of shared memory and 74 registers for tiles; other partition among warps and
 //                         tiles or their swizzles in shared memory
 //
-// If a result is wrong, look at tiles where they are complete; a place such as attention.py:N is in the comments of
-// the kernel, and 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads
-// that compute, prints elements with their coordinates.
+// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
+// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
+// prints elements with their coordinates.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention.py:98
-//   acc_o               after attention.py:117-120; before attention.py:123-127, which stores it
+//   acc_o               after attention.py:117-120; a partial sum before the last iteration of k; before
+//                       attention.py:123-127, which stores it
 // `tile2cu run attention.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
