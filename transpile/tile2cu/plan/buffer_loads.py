@@ -38,6 +38,8 @@ def buffer_loads(op: Copy, src: TensorTile, resolved: Resolved) -> BufferLoads:
 def _is_reached(op: Copy, src: TensorTile, resolved: Resolved) -> bool:
     """Whether 32-bit offsets reach all of any tile, for all sizes that the launcher accepts."""
     tensor, extents = src.buffer, op.dst.buffer.static_shape
+    if not resolved.target.is_amd or len(extents) < 2:  # vectors are loaded without a buffer
+        return False
     if tensor.strides is not None or len(src.along) != len(extents) or src.ends:
         return False
     pitches = [_pitch(tensor, dim, resolved) for dim in src.along]
