@@ -73,7 +73,7 @@ class Parameter:
     kind: Kind
     keys: tuple[str, ...]
 
-    @property
+    @cached_property
     def values(self) -> tuple[int, ...]:
         """The values that are tried, and the file's own; less depth than those means iterations that save nothing."""
         own = () if self.kind is Kind.K and self.default < min(VALUES[Kind.K]) else (self.default,)
@@ -103,12 +103,13 @@ class Space:
         Sides that only add rows or columns outside of the tensors are left out.
         """
         tiles = [each for each in self.parameters if each.kind not in OF_BLOCKS]
+        default, known = self.default, size_values(self.program, sizes)
         for sides in product(*(self._useful(each, sizes) for each in tiles)):
             if not self.fits.get(sides, True):
                 continue
             own = {each.name: value for each, value in zip(tiles, sides, strict=True)}
             with suppress(Unknown):
-                yield own, self.works({**self.default, **own}, sizes)
+                yield own, _works(self.counters, self._set(known, {**default, **own}))
 
     def _useful(self, parameter: Parameter, sizes: Mapping[str, int]) -> list[int]:
         """The values of a parameter, but those of a GEMM's sides for which a smaller one gives as many tiles.
@@ -143,30 +144,54 @@ class Space:
         self, own: Mapping[str, int], stages: Callable[[Iterable[int]], int] | None = None
     ) -> Iterator[dict[str, int]]:
         """Every setting with these values of its tile; with one number of `stages`: the most or the fewest."""
-        others = [each for each in self.parameters if each.kind in OF_BLOCKS]
-        tried = [(stages(each.values),) if stages and each.kind is Kind.STAGES else each.values for each in others]
-        for values in product(*tried):
-            chosen = {**own, **{each.name: value for each, value in zip(others, values, strict=True)}}
-            yield {each.name: chosen[each.name] for each in self.parameters}
+        choices = [
+            (own[each.name],)
+            if each.kind not in OF_BLOCKS
+            else (stages(each.values),)
+            if stages and each.kind is Kind.STAGES
+            else each.values
+            for each in self.parameters
+        ]
+        for values in product(*choices):
+            yield dict(zip(self._names, values, strict=True))
 
     def with_blocks(self, works: tuple[Work, ...], setting: Mapping[str, int]) -> tuple[Work, ...]:
         """The work of a tile, which `tiles` counted, with a setting's threads and stages."""
-        keyed = {key: setting[each.name] for each in self.parameters if each.kind in OF_BLOCKS for key in each.keys}
         return tuple(
             changed(
                 work,
-                threads=keyed.get(threads_key(place), work.threads),
-                stages=tuple(keyed.get(stages_key(place, loop), own) for loop, own in enumerate(work.stages)),
+                threads=setting.get(threads, work.threads),
+                stages=tuple(map(setting.get, stages, work.stages)),
             )
-            for place, work in enumerate(works)
+            for work, (threads, stages) in zip(works, self._of_launches, strict=True)
         )
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.parameters)
+
+    @cached_property
+    def _of_launches(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Of each launch the parameter that is its threads, and those that are its loops' stages; else empty."""
+        named = {key: each.name for each in self.parameters if each.kind in OF_BLOCKS for key in each.keys}
+        return [
+            (
+                named.get(threads_key(place), ""),
+                tuple(named.get(stages_key(place, loop), "") for loop, _ in enumerate(loops_of(launch))),
+            )
+            for place, launch in enumerate(self.program.launches)
+        ]
 
     def works(self, setting: Mapping[str, int], sizes: Mapping[str, int]) -> tuple[Work, ...]:
         """The work of each launch. Raises Unknown where sizes do not determine it."""
         return _works(self.counters, self.values(setting, sizes))
 
     def values(self, setting: Mapping[str, int], sizes: Mapping[str, int]) -> Values:
-        values = size_values(self.program, sizes)
+        return self._set(size_values(self.program, sizes), setting)
+
+    def _set(self, known: Values, setting: Mapping[str, int]) -> Values:
+        """These values with those of a setting."""
+        values = dict(known)
         for parameter in self.parameters:
             for key in parameter.keys:
                 values[key] = setting[parameter.name]
