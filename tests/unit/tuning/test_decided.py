@@ -1,5 +1,6 @@
 """What the rules decided of settings is kept for other processes, and changes no choice."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,11 @@ def test_processes_add_to_one_file(cache: Path) -> None:
     assert first.of("a") == {"x": 1, "y": [2, "z"]}
     assert first.of("c") == {}
     assert Decided(None).of("a") == {}
+
+
+def test_a_python_without_sqlite_chooses_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = fresh().choice(SIZES)
+    monkeypatch.setitem(sys.modules, "sqlite3", None)
+    kernel = fresh()
+    assert not kernel._known
+    assert kernel.choice(SIZES) == expected

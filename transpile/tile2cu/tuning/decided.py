@@ -4,12 +4,16 @@ All of it follows from the key, which names the file, its bindings and this tile
 without it. A cache that cannot be read or written is left alone.
 """
 
+from __future__ import annotations
+
 import json
-import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _T = TypeVar("_T")
 _TABLE = "CREATE TABLE IF NOT EXISTS decided (key TEXT, what TEXT, content TEXT, PRIMARY KEY (key, what))"
@@ -48,6 +52,10 @@ class Decided:
 
     def _do(self, action: Callable[[sqlite3.Connection], _T]) -> _T | None:
         if self._path is None:
+            return None
+        try:
+            import sqlite3
+        except ImportError:  # of a Python that was built without it
             return None
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
