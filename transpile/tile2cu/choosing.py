@@ -183,6 +183,7 @@ class Tunable:
 
     def _is_counted(self, program: Program, setting: Mapping[str, int]) -> bool:
         """Whether the space counts the work of the program with a setting, for all sizes that it leaves open."""
+        setting = {**self.space.default, **setting}
         with suppress(Unknown):
             if same_work(self.space.program, program, self.space.values(setting, {})):
                 return True

@@ -110,3 +110,9 @@ def test_a_python_without_sqlite_chooses_the_same(monkeypatch: pytest.MonkeyPatc
     kernel = fresh()
     assert not kernel._known
     assert kernel.choice(SIZES) == expected
+
+
+def test_a_setting_may_leave_parameters_to_the_file() -> None:
+    kernel = fresh()
+    whole = kernel.decide({**kernel.space.default, "block_M": 64})
+    assert kernel.decide({"block_M": 64}) == whole
