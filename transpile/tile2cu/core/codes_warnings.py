@@ -58,4 +58,10 @@ WARNINGS: Mapping[str, Explanation] = {
         "that the other arm reads the value from before the loop in every iteration; in Python it would read the "
         "assigned one.",
     ),
+    "T2C-W011": Explanation(
+        "threads copy one tile from different places",
+        "A coordinate of T.copy depends on the thread. A tile operation is of the whole block: each thread moves the "
+        "elements that the layout gives it, at the place that it computes itself, so that the tile consists of "
+        "elements of several places. Kernels with T.ws, and copies of T.alloc_local, are not examined.",
+    ),
 }

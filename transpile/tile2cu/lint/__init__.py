@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tile2cu.core.errors import Tile2CuWarning
 from tile2cu.lint.ignored import is_ignored
 from tile2cu.lint.lints import (
+    copies_from_several_places,
     dropped_calls,
     integer_overflows,
     lost_comments,
@@ -29,6 +30,7 @@ LINTS: tuple[Lint, ...] = (
     uncoalesced_accesses,
     dropped_calls,
     rebound_names,
+    copies_from_several_places,
     scalar_gemms,
     integer_overflows,
     spilled_fragments,

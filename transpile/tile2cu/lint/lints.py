@@ -8,6 +8,7 @@ from tile2cu.analysis.coalescing import SECTOR_BYTES, warp_accesses
 from tile2cu.analysis.coverage import Swapped, Tail, swapped_indices, tails, tiles_by_dimension
 from tile2cu.analysis.integer_sums import overflowing_sums
 from tile2cu.analysis.registers import peak_of
+from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.analysis.uses import comments_of, statements
 from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_TENSOR_CORES
@@ -15,7 +16,7 @@ from tile2cu.core.errors import Note, Tile2CuWarning
 from tile2cu.core.expr import static_value
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Gemm, Launch, Parallel, Scope
+from tile2cu.core.program import Copy, Gemm, Launch, Parallel, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import ascii_only
@@ -133,6 +134,28 @@ def rebound_names(resolved: Resolved) -> Iterator[Tile2CuWarning]:
                 Note("the loop's body is traced once, as TileLang does: a name carries no value between iterations"),
             ),
             help=f"declare it before the loop, `{name} = T.alloc_var(...)`, or give this value another name",
+        )
+
+
+def copies_from_several_places(resolved: Resolved) -> Iterator[Tile2CuWarning]:
+    """T2C-W011. Groups of threads have places of their own, and so have private arrays."""
+    launch = _as_written(resolved)
+    if launch.groups > 1:
+        return
+    same = uniformity_of(launch)
+    for op in statements(launch.body, Copy):
+        if not op.plain or Scope.LOCAL in (op.src.buffer.scope, op.dst.buffer.scope):
+            continue
+        if all(same.holds(each.start) for region in (op.src, op.dst) for each in region.ranges):
+            continue
+        yield Tile2CuWarning(
+            code="T2C-W011",
+            message="the threads of the block copy a tile from or to different places",
+            span=op.span,
+            notes=(
+                Note("each thread moves the elements that the layout gives it, at the place that it computes itself"),
+            ),
+            help="compute the place from the block's index, or copy into T.alloc_local, which each thread has itself",
         )
 
 
