@@ -12,6 +12,10 @@ from tile2cu.frontend import driver_arguments
 
 # By the end of the kernel's path and its name: what the callers give it whose files the kernel's own does not name.
 GIVEN = Path(__file__).with_name("given.json")
+# The repositories of others: their commits, and by kernel the arguments of their own callers, or chosen ones where no
+# caller was read; and what of them is left out, by the beginning of the path, with the reason.
+STRANGERS = Path(__file__).with_name("strangers.json")
+_ARGUMENTS = ("of callers", "chosen")
 
 _Found = TypeVar("_Found")
 
@@ -32,12 +36,24 @@ def with_arguments(path: Path, text: str, name: str, make: Callable[[Mapping[str
             raise error from None
 
 
+def repositories() -> dict[str, str]:
+    """The repositories of others and the commits whose kernels were tried, by owner/name."""
+    return dict(json.loads(STRANGERS.read_text(encoding="utf-8"))["repositories"])
+
+
+def left_out() -> tuple[str, ...]:
+    """What of the repositories of others is not tried, by the beginning of its path."""
+    return tuple(json.loads(STRANGERS.read_text(encoding="utf-8"))["left out"])
+
+
 def arguments_of(path: Path, text: str, name: str) -> dict[str, object]:
     """The arguments of a kernel's factory, as far as they are known."""
     return {**driver_arguments(path, text, name), **_given(path, name)}
 
 
 def _given(path: Path, name: str) -> dict[str, object]:
-    known = json.loads(GIVEN.read_text(encoding="utf-8"))
+    strangers = json.loads(STRANGERS.read_text(encoding="utf-8"))
+    known: dict[str, dict[str, object]] = json.loads(GIVEN.read_text(encoding="utf-8"))
+    known |= {each: values for kind in _ARGUMENTS for each, values in strangers[kind].items()}
     given = (values for each, values in known.items() if f"/{path.as_posix()}::{name}".endswith(f"/{each}"))
     return dict(next(given, {}))

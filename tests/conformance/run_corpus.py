@@ -8,7 +8,8 @@ goes to standard output; `--write` merges it into the committed one, which may o
 All runs of a corpus take hours: with `--run --write --unrun` a kernel's status is committed when its run ends, and
 another call continues with the kernels that have not run.
 The folder is not part of this repository: a checkout of TileLang's `examples`, or with `--table tests` its
-`testing/python`, of which the folders of TESTS are walked.
+`testing/python`, of which the folders of TESTS are walked. With `--table strangers` it has checkouts OWNER/NAME of the
+repositories in strangers.json, at the commits there, which also states the arguments of their kernels.
 """
 
 from __future__ import annotations
@@ -30,14 +31,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime"), str(ROOT)]
 
-from tests.conformance.drivers import with_arguments  # noqa: E402
+from tests.conformance.drivers import left_out, repositories, with_arguments  # noqa: E402
 from tests.conformance.reasons import REASONS, UNKNOWN, with_reason  # noqa: E402
 from tile2cu.api import emit_text  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
 from tile2cu.frontend import kernel_names  # noqa: E402
 from tile2cu.targets import Target, find  # noqa: E402
 
-TABLES = {"examples": Path(__file__).with_name("status.json"), "tests": Path(__file__).with_name("status_tests.json")}
+TABLES = {
+    "examples": Path(__file__).with_name("status.json"),
+    "tests": Path(__file__).with_name("status_tests.json"),
+    "strangers": Path(__file__).with_name("status_strangers.json"),
+}
 TESTS = ("kernel", "language")  # the folders of `testing/python` that have kernels, each a test's or made by one
 COVERAGE = ROOT / "docs" / "coverage.md"
 # From worst to best. `refused` is a diagnostic; `failed` is any other exception; `compiled` includes runs without a
@@ -46,6 +51,10 @@ RANKS = ("failed", "miscompiled", "refused", "emitted", "compiled", "ran", "corr
 _MARKS = {
     "examples": ("<!-- the conformance table: run_corpus.py --write -->", "<!-- end of the table -->"),
     "tests": ("<!-- the table of tests: run_corpus.py --table tests --write -->", "<!-- end of the table of tests -->"),
+    "strangers": (
+        "<!-- the table of repositories: run_corpus.py --table strangers --write -->",
+        "<!-- end of the table of repositories -->",
+    ),
 }
 # What one kernel's build and runs may take, in seconds.
 RUN_SECONDS = 400
@@ -78,6 +87,8 @@ def files(folder: Path, only: str = "", parts: tuple[str, ...] = (".",)) -> Iter
     for path in sorted(path for part in parts for path in (folder / part).rglob("*.py")):
         text = path.read_text(encoding="utf-8", errors="replace")
         has_kernels = "T.Kernel" in text or "T.prim_func" in text
+        if path.relative_to(folder).as_posix().startswith(left_out()):
+            continue
         if only in str(path) and has_kernels and not any(word in text for word in FOREIGN):
             yield path
 
@@ -93,7 +104,7 @@ def emit_file(path: Path, folder: Path, target: Target, out: Path) -> Iterator[R
         return
     for name in names:
         start = time.perf_counter()
-        row = _emit_kernel(path, name, target, out / relative.removesuffix(".py"))
+        row = _emit_kernel(path, name, target, out / relative.removesuffix(".py") / name)
         yield replace(row, file=relative, seconds=time.perf_counter() - start)
 
 
@@ -110,7 +121,7 @@ def _emit_kernel(path: Path, name: str, target: Target, out: Path) -> Row:
     out.mkdir(parents=True, exist_ok=True)
     for file, content in ((file, content) for one in emitted for file, content in one.files.items()):
         (out / file).write_text(content, encoding="utf-8")
-    texts = tuple(out / file for one in emitted for file in one.files if file.endswith(".cu"))
+    texts = tuple(out / file for one in emitted for file in one.files if file.endswith((".cu", ".hip")))
     return Row("", name, "emitted", texts=texts)
 
 
@@ -256,6 +267,29 @@ def coverage_table(tables: dict[str, dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
+def table_of_repositories(tables: dict[str, dict[str, str]], commits: Mapping[str, str]) -> str:
+    """The committed statuses of other repositories' kernels: how many are emitted by repository and target, or why not.
+
+    `commits` by owner/name; the kernels' names begin with the latter.
+    """
+    targets = sorted(tables)
+    heads = (f"{target}: kernels | emitted | compiled | unsupported" for target in targets)
+    lines = [f"| repository | commit | {' | '.join(heads)} |", "|---|---|" + "---|" * 4 * len(targets)]
+    for name in (*commits, ""):
+        title = f"{name} | {commits[name][:9]}" if name else "all | "
+        cells = []
+        for target in targets:
+            found = [
+                status for kernel, status in tables[target].items() if kernel.startswith(f"{name}/" if name else "")
+            ]
+            codes = collections.Counter(status.rpartition(" ")[2] for status in found if rank(status) < rank("emitted"))
+            why = ", ".join(f"{code} ({count})" for code, count in sorted(codes.items()))
+            counts = (sum(rank(status) >= rank(least) for status in found) for least in ("emitted", "compiled"))
+            cells += [str(len(found)), *map(str, counts), why]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def _has_reason(reason: str, status: str) -> bool:
     return status.partition(" ")[2] == reason
 
@@ -266,7 +300,9 @@ def write_coverage(table: str) -> None:
     first, last = _MARKS[table]
     head, rest = text.split(first)
     _, tail = rest.split(last)
-    COVERAGE.write_text(f"{head}{first}\n{coverage_table(read_tables(table))}\n{last}{tail}", encoding="utf-8")
+    tables = read_tables(table)
+    lines = table_of_repositories(tables, repositories()) if table == "strangers" else coverage_table(tables)
+    COVERAGE.write_text(f"{head}{first}\n{lines}\n{last}{tail}", encoding="utf-8")
 
 
 def report(rows: list[Row]) -> str:
@@ -311,7 +347,7 @@ def main() -> int:
         compiler=options.compiler,
         run=options.run,
         jobs=options.jobs,
-        parts=TESTS if options.table == "tests" else (".",),
+        parts={"tests": TESTS, "strangers": tuple(repositories())}.get(options.table, (".",)),
         seconds=options.seconds,
         known=read_table(options.target, options.table) if options.unrun else None,
         done=committed if options.write else told,

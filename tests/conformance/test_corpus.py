@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.conformance.drivers import STRANGERS, repositories
 from tests.conformance.reasons import REASONS, with_reason
 from tests.conformance.run_corpus import (
     TESTS,
@@ -18,6 +20,7 @@ from tests.conformance.run_corpus import (
     regressions,
     report,
     survey,
+    table_of_repositories,
     write_table,
 )
 from tile2cu.targets import find
@@ -78,6 +81,62 @@ def test_what_no_driver_of_the_file_says_may_be_given(folder: Path, monkeypatch:
     )
     monkeypatch.setattr("tests.conformance.drivers.GIVEN", folder / "given.json")
     assert [row.status for row in survey(folder, find("cuda:sm_80"), only="open.py")] == ["emitted"]
+
+
+def test_kernels_of_others_have_the_arguments_of_their_callers(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left out is not tried, and arguments hold for one path of one repository."""
+    text = KERNEL.format(name="opened", more="pass").partition("if __name__")[0]
+    for path in ("own/er/open.py", "own/er/exercises/open.py", "other/one/open.py"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    data = {
+        "repositories": {"own/er": "0" * 40},
+        "left out": {"own/er/exercises/": "exercises"},
+        "of callers": {"own/er/open.py::opened": {"block_M": 32}},
+        "chosen": {},
+    }
+    (tmp_path / "data.json").write_text(json.dumps(data), encoding="utf-8")
+    monkeypatch.setattr("tests.conformance.drivers.STRANGERS", tmp_path / "data.json")
+    rows = survey(folder, find("cuda:sm_80"), parts=("own/er", "other/one"))
+    assert [(row.file, row.status) for row in rows] == [
+        ("other/one/open.py", "refused T2C-F006"),
+        ("own/er/open.py", "emitted"),
+    ]
+
+
+def test_the_table_of_repositories_counts_by_repository_and_target() -> None:
+    statuses = {"a/b/x.py::f": "compiled", "a/b/x.py::g": "refused T2C-L020", "a/bc/x.py::f": "emitted"}
+    table = table_of_repositories({"cuda:sm_90a": statuses}, {"a/b": "1" * 40, "a/bc": "2" * 40})
+    assert table.splitlines()[2:] == [
+        "| a/b | 111111111 | 2 | 1 | 1 | T2C-L020 (1) |",
+        "| a/bc | 222222222 | 1 | 1 | 0 |  |",
+        "| all |  | 3 | 2 | 1 | T2C-L020 (1) |",
+    ]
+
+
+def test_most_kernels_of_other_repositories_are_emitted() -> None:
+    statuses = read_table("cuda:sm_90a", "strangers")
+    assert len(statuses) >= 456
+    assert sum(status.startswith("refused") for status in statuses.values()) <= 11
+    assert not any(status.startswith(("failed", "miscompiled")) for status in statuses.values())
+    assert all(any(name.startswith(f"{repository}/") for repository in repositories()) for name in statuses)
+
+
+def test_arguments_of_others_are_those_of_kernels_that_were_tried() -> None:
+    tried = {name for statuses in read_tables("strangers").values() for name in statuses}
+    data = json.loads(STRANGERS.read_text(encoding="utf-8"))
+    assert not {*data["of callers"], *data["chosen"]} - tried
+    assert not data["of callers"].keys() & data["chosen"].keys()
+
+
+def test_kernels_of_others_do_not_get_worse() -> None:
+    folder = os.environ.get("TILE2CU_CORPUS_STRANGERS")
+    if not folder:
+        pytest.skip("TILE2CU_CORPUS_STRANGERS names no folder: checkouts OWNER/NAME of strangers.json's repositories")
+    rows = survey(Path(folder), find("cuda:sm_90a"), parts=tuple(repositories()))
+    assert not regressions(rows, read_table("cuda:sm_90a", "strangers"))
 
 
 def test_emitted_text_compiles(folder: Path, gxx: str) -> None:
