@@ -8,8 +8,9 @@ goes to standard output; `--write` merges it into the committed one, which may o
 All runs of a corpus take hours: with `--run --write --unrun` a kernel's status is committed when its run ends, and
 another call continues with the kernels that have not run.
 The folder is not part of this repository: a checkout of TileLang's `examples`, or with `--table tests` its
-`testing/python`, of which the folders of TESTS are walked. With `--table strangers` it has checkouts OWNER/NAME of the
-repositories in strangers.json, at the commits there, which also states the arguments of their kernels.
+`testing/python`, of which the folders of TESTS are walked. With `--table cute` or `ck` the examples are emitted in that
+style, and are not run. With `--table strangers` the folder has checkouts OWNER/NAME of the repositories in
+strangers.json, at the commits there, which also states the arguments of their kernels.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ from tests.conformance.drivers import left_out, repositories, with_arguments  # 
 from tests.conformance.reasons import REASONS, UNKNOWN, with_reason  # noqa: E402
 from tile2cu.api import emit_text  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
+from tile2cu.core.origin import EmitOptions  # noqa: E402
 from tile2cu.frontend import kernel_names  # noqa: E402
 from tile2cu.targets import Target, find  # noqa: E402
 
+STYLES = ("cute", "ck")  # each has a table of the kernels of TileLang's examples that it emits
 TABLES = {
     "examples": Path(__file__).with_name("status.json"),
-    "tests": Path(__file__).with_name("status_tests.json"),
-    "strangers": Path(__file__).with_name("status_strangers.json"),
+    **{name: Path(__file__).with_name(f"status_{name}.json") for name in ("tests", "strangers", *STYLES)},
 }
 TESTS = ("kernel", "language")  # the folders of `testing/python` that have kernels, each a test's or made by one
 COVERAGE = ROOT / "docs" / "coverage.md"
@@ -93,7 +95,7 @@ def files(folder: Path, only: str = "", parts: tuple[str, ...] = (".",)) -> Iter
             yield path
 
 
-def emit_file(path: Path, folder: Path, target: Target, out: Path) -> Iterator[Row]:
+def emit_file(path: Path, folder: Path, target: Target, out: Path, style: str = "tl") -> Iterator[Row]:
     """The rows of one file's kernels; their texts are written below `out`."""
     relative = path.relative_to(folder).as_posix()
     text = path.read_text(encoding="utf-8")
@@ -104,15 +106,16 @@ def emit_file(path: Path, folder: Path, target: Target, out: Path) -> Iterator[R
         return
     for name in names:
         start = time.perf_counter()
-        row = _emit_kernel(path, name, target, out / relative.removesuffix(".py") / name)
+        folder_of = out / relative.removesuffix(".py") / name
+        row = _emit_kernel(path, name, target, folder_of, EmitOptions(style=style))
         yield replace(row, file=relative, seconds=time.perf_counter() - start)
 
 
-def _emit_kernel(path: Path, name: str, target: Target, out: Path) -> Row:
+def _emit_kernel(path: Path, name: str, target: Target, out: Path, options: EmitOptions) -> Row:
     try:
         text = path.read_text(encoding="utf-8")
         emitted = with_arguments(
-            path, text, name, lambda given: emit_text(path, kernel=name, target=target, bindings=given)
+            path, text, name, lambda given: emit_text(path, kernel=name, target=target, bindings=given, options=options)
         )
     except Tile2CuError as error:
         return Row("", name, f"refused {error.code}", error.message)
@@ -179,6 +182,7 @@ def survey(
     seconds: float = RUN_SECONDS,
     known: Mapping[str, str] | None = None,
     done: Callable[[Row], Row] = told,
+    style: str = "tl",
 ) -> list[Row]:
     """All rows of a folder, in the order of its files.
 
@@ -191,7 +195,7 @@ def survey(
         return row if has_run else done(ran(row, folder, target, seconds))
 
     with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(jobs) as pool:
-        rows = [row for path in files(folder, only, parts) for row in emit_file(path, folder, target, Path(out))]
+        rows = [row for path in files(folder, only, parts) for row in emit_file(path, folder, target, Path(out), style)]
         if compiler:
             command = compile_command(compiler, target)
             rows = list(pool.map(lambda row: compiled(row, command), rows))
@@ -351,6 +355,7 @@ def main() -> int:
         seconds=options.seconds,
         known=read_table(options.target, options.table) if options.unrun else None,
         done=committed if options.write else told,
+        style=options.table if options.table in STYLES else "tl",
     )
     print(report(rows))
     depth = "correct" if options.run and not options.unrun else "compiled" if options.compiler else "emitted"
@@ -362,7 +367,8 @@ def main() -> int:
     print("\n".join(["", *(f"worse than committed: {line}" for line in worse)]))
     if options.write:
         write_table(options.target, rows, whole=not options.only, table=options.table)
-        write_coverage(options.table)
+        if options.table in _MARKS:
+            write_coverage(options.table)
     return 1 if worse else 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,11 @@ import pytest
 from tests.conformance.drivers import STRANGERS, repositories
 from tests.conformance.reasons import REASONS, with_reason
 from tests.conformance.run_corpus import (
+    STYLES,
     TESTS,
     Row,
     coverage_table,
+    rank,
     read_table,
     read_tables,
     regressions,
@@ -26,6 +29,20 @@ from tests.conformance.run_corpus import (
 from tile2cu.targets import find
 
 TARGETS = ("cuda:sm_80",)
+PAGES = Path(__file__).resolve().parents[2] / "docs"
+# What a page says of a style's table: how many kernels it emits of those that the style tl emits for the target.
+STATED = [
+    ("cute", "cuda:sm_80", "cute.md", r"it emits (\d+) of (\d+) for sm_80"),
+    ("cute", "cuda:sm_90a", "cute.md", r"and (\d+) of (\d+) for sm_90a"),
+    ("cute", "cuda:sm_80", "coverage.md", r"emits (\d+) of the (\d+) kernels that are emitted for cuda:sm_80"),
+    ("cute", "cuda:sm_90a", "coverage.md", r"and (\d+) of the (\d+) for cuda:sm_90a"),
+    (
+        "ck",
+        "hip:gfx942",
+        "ck.md",
+        r"(\d+) of the (\d+) kernels of TileLang's examples that the style `tl` emits for gfx942",
+    ),
+]
 KERNEL = """
 import tilelang
 import tilelang.language as T
@@ -221,3 +238,26 @@ def test_corpus_does_not_get_worse(target: str) -> None:
     if not corpus:
         pytest.skip("TILE2CU_CORPUS names no folder: a checkout of TileLang's `examples`")
     assert not regressions(survey(Path(corpus), find(target)), read_table(target))
+
+
+@pytest.mark.parametrize(("style", "target", "page", "pattern"), STATED)
+def test_a_page_states_how_many_kernels_a_style_emits(style: str, target: str, page: str, pattern: str) -> None:
+    stated = re.search(pattern, re.sub(r"\s+", " ", (PAGES / page).read_text(encoding="utf-8")))
+    assert stated is not None, page
+    assert int(stated[1]) == emitted(read_table(target, style)) >= {"cute": 80, "ck": 50}[style]
+    if of_tl := read_table(target):
+        assert int(stated[2]) == emitted(of_tl)
+
+
+def emitted(statuses: dict[str, str]) -> int:
+    """How many kernels of a table are emitted at least."""
+    return sum(rank(status) >= rank("emitted") for status in statuses.values())
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_no_style_loses_a_kernel_of_the_corpus(style: str) -> None:
+    corpus = os.environ.get("TILE2CU_CORPUS")
+    if not corpus:
+        pytest.skip("TILE2CU_CORPUS names no folder: a checkout of TileLang's `examples`")
+    for target, statuses in read_tables(style).items():
+        assert not regressions(survey(Path(corpus), find(target), style=style), statuses)

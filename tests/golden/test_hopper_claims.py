@@ -150,7 +150,8 @@ def test_one_tiled_mma_of_tiles_with_other_extents_asserts_that_they_are_equal(p
         shapes.setdefault(name, set()).add(tuple(re.findall(r"Int<(\w+)>", shape)))
     for name, found in shapes.items():
         if len(found) > 1:
-            assert re.search(rf"using {name} = decltype\(.*?\);\nstatic_assert\(\w+ == \w+\);", text, re.S)
+            asserted = rf'using {name} = decltype\(.*?\);\nstatic_assert\(\w+ == \w+, "[^"]+"\);'
+            assert re.search(asserted, text, re.S)
 
 
 @pytest.mark.parametrize("path", CUTE, ids=str)
