@@ -70,7 +70,7 @@ class Fragments:
     views: dict[str, str] = field(default_factory=dict)
     partitions: dict[FragmentLayout, Partition] = field(default_factory=dict)
     other_mmas: dict[str, str] = field(default_factory=dict)  # the names of further TiledMMAs, by their types
-    abouts: dict[str, str] = field(default_factory=dict)  # what is said of them
+    abouts: dict[str, str] = field(default_factory=dict)  # their comments
     _names: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -151,7 +151,7 @@ class SharedTiles:
         yield Declaration(f"array_aligned<{element}, cosize_v<{layout}>, {member.layout.alignment}> {name};")
 
     def _major(self, tile: Buffer) -> str:
-        """How wgmma reads a tile whose rows are not contiguous along K, whatever the atom is named."""
+        """How wgmma reads a tile whose rows are not contiguous along K."""
         read = self.mmas if self.named_atoms else ()
         along = ["N" for op in read if op.b.buffer is tile and not op.b.transposed]
         along += ["M" for op in read if op.a.buffer is tile and op.a.transposed]
