@@ -90,7 +90,7 @@ def shared_bytes(manifest: str) -> int:
 def taken(text: str) -> tuple[int, int]:
     """The bytes of shared memory and the registers in a sentence of the head."""
     shared = re.search(r"([\d,]+) bytes of (?:shared memory|LDS)", text)
-    registers = re.search(r"([\d,]+) registers for tiles", text)
+    registers = re.search(r"(\d+)(?: of \d+)? registers for tiles", text)
     return number(shared[1]) if shared else 0, number(registers[1]) if registers else 0
 
 
@@ -122,6 +122,7 @@ def test_other_values_give_what_the_head_states(name: str) -> None:
         other = Design.of(launches)
         assert taken(row.gives) == (shared_bytes(emitted.manifest), other.registers), row
         assert ("over the" in row.gives) == (other.registers > other.limit), row
+        assert not other.registers or re.search(rf"\bof {other.limit} reg|\bthe {other.limit} of", row.gives), row
         loops = [loop for each in launches for loop in statements(each.launch.body, Loop)]
         asked = row.other if any(loop.stages_of == row.name for loop in loops) else 0
         changes = "; ".join(part for part in row.gives.split("; ") if re.match(r"other |stages: |no stages", part))

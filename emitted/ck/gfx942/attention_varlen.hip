@@ -49,16 +49,16 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 registers for tiles. These values,
-// one changed at a time, give the following; after 'other' are the decisions that change.
+// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 of 512 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     64   32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers
-//                    128  32,768 bytes of LDS and 186 registers for tiles
-//   block_N     64   32   16,384 bytes of LDS and 81 registers for tiles; other tiles or their swizzles in LDS
-//                    128  65,536 bytes of LDS and 165 registers for tiles
-//   num_stages  2    1    32,768 bytes of LDS and 109 registers for tiles
-//                    3    65,536 bytes of LDS and 109 registers for tiles; stages: 2
-//   threads     256  128  49,152 bytes of LDS and 186 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
+//                    128  32,768 bytes of LDS and 186 of 512 registers for tiles
+//   block_N     64   32   16,384 bytes of LDS and 81 of 512 registers for tiles; other tiles or their swizzles in LDS
+//                    128  65,536 bytes of LDS and 165 of 512 registers for tiles
+//   num_stages  2    1    32,768 bytes of LDS and 109 of 512 registers for tiles
+//                    3    65,536 bytes of LDS and 109 of 512 registers for tiles; stages: 2
+//   threads     256  128  49,152 bytes of LDS and 186 of 512 registers for tiles; other partition among waves and tiles
+//                         or their swizzles in LDS
 //                    512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;

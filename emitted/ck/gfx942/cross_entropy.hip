@@ -31,12 +31,12 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 16 bytes of LDS and 36 registers for tiles. These values, one
-// changed at a time, give the following; after 'other' are the decisions that change.
-//   block_N  4,096  2,048  16 bytes of LDS and 20 registers for tiles
-//                   8,192  16 bytes of LDS and 68 registers for tiles
-//   threads  128    64     68 registers for tiles
-//                   256    32 bytes of LDS and 20 registers for tiles
+// of its value, and so do comments. This kernel takes 16 bytes of LDS and 36 of 512 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_N  4,096  2,048  16 bytes of LDS and 20 of 512 registers for tiles
+//                   8,192  16 bytes of LDS and 68 of 512 registers for tiles
+//   threads  128    64     68 of 512 registers for tiles
+//                   256    32 bytes of LDS and 20 of 512 registers for tiles
 //
 // If a result is wrong:
 // `tile2cu run cross_entropy.hip --device sim --size M=... --size vocab=...` executes the compiled kernel on a

@@ -51,20 +51,20 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 186 registers for tiles. These values,
-// one changed at a time, give the following; after 'other' are the decisions that change.
-//   num_split   4    2    49,152 bytes of LDS and 186 registers for tiles
-//                    8    49,152 bytes of LDS and 186 registers for tiles
-//   block_H     64   32   32,768 bytes of LDS and 141 registers for tiles; other tiles or their swizzles in LDS
-//                    128  65,536 bytes of LDS and 308 registers for tiles
-//   block_N     64   32   16,384 bytes of LDS and 162 registers for tiles; other tiles or their swizzles in LDS
-//                    128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 a workgroup
-//   num_stages  2    1    49,152 bytes of LDS and 186 registers for tiles
-//                    3    49,152 bytes of LDS and 186 registers for tiles; stages: 1
-//   threads     128  64   49,152 bytes of LDS and 372 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
-//                    256  32,768 bytes of LDS and 109 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
+// of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 186 of 512 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   num_split   4    2    49,152 bytes of LDS and 186 of 512 registers for tiles
+//                    8    49,152 bytes of LDS and 186 of 512 registers for tiles
+//   block_H     64   32   32,768 bytes of LDS and 141 of 512 registers for tiles; other tiles or their swizzles in LDS
+//                    128  65,536 bytes of LDS and 308 of 512 registers for tiles
+//   block_N     64   32   16,384 bytes of LDS and 162 of 512 registers for tiles; other tiles or their swizzles in LDS
+//                    128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 per workgroup
+//   num_stages  2    1    49,152 bytes of LDS and 186 of 512 registers for tiles
+//                    3    49,152 bytes of LDS and 186 of 512 registers for tiles; stages: 1
+//   threads     128  64   49,152 bytes of LDS and 372 of 512 registers for tiles; other partition among waves and tiles
+//                         or their swizzles in LDS
+//                    256  32,768 bytes of LDS and 109 of 512 registers for tiles; other partition among waves and tiles
+//                         or their swizzles in LDS
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

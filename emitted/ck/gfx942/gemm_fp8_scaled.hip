@@ -34,17 +34,17 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 248 registers for tiles. These values,
-// one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   40,960 bytes of LDS and 140 registers for tiles
-//                    256  65,536 bytes of LDS and 464 registers for tiles
-//   parts       2    1    65,536 bytes of LDS and 164 registers for tiles; other MMA instructions and partition among
-//                         waves; stages: 2
-//                    4    T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 a workgroup
-//   num_stages  4    3    49,152 bytes of LDS and 248 registers for tiles; stages: 1
-//                    5    49,152 bytes of LDS and 248 registers for tiles; stages: 1
-//   threads     256  128  49,152 bytes of LDS and 488 registers for tiles; other partition among waves
-//                    512  49,152 bytes of LDS and 124 registers for tiles; other partition among waves
+// of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 248 of 512 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   40,960 bytes of LDS and 140 of 512 registers for tiles
+//                    256  65,536 bytes of LDS and 464 of 512 registers for tiles
+//   parts       2    1    65,536 bytes of LDS and 164 of 512 registers for tiles; other MMA instructions and partition
+//                         among waves; stages: 2
+//                    4    T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 per workgroup
+//   num_stages  4    3    49,152 bytes of LDS and 248 of 512 registers for tiles; stages: 1
+//                    5    49,152 bytes of LDS and 248 of 512 registers for tiles; stages: 1
+//   threads     256  128  49,152 bytes of LDS and 488 of 512 registers for tiles; other partition among waves
+//                    512  49,152 bytes of LDS and 124 of 512 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

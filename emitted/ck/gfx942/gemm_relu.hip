@@ -27,19 +27,19 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 registers for tiles. These values,
-// one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   24,576 bytes of LDS and 44 registers for tiles
-//                    256  49,152 bytes of LDS and 152 registers for tiles
-//   block_N     128  64   24,576 bytes of LDS and 44 registers for tiles
-//                    256  49,152 bytes of LDS and 152 registers for tiles; other tiles or their swizzles in LDS
-//   block_K     32   16   16,384 bytes of LDS and 72 registers for tiles; other tiles or their swizzles in LDS
-//                    64   65,536 bytes of LDS and 96 registers for tiles; other tiles or their swizzles in LDS
-//   num_stages  3    2    16,384 bytes of LDS and 80 registers for tiles; stages: 1
-//                    4    32,768 bytes of LDS and 80 registers for tiles; stages: 2
-//   threads     256  128  32,768 bytes of LDS and 160 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
-//                    512  32,768 bytes of LDS and 40 registers for tiles; other partition among waves
+// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 512 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   24,576 bytes of LDS and 44 of 512 registers for tiles
+//                    256  49,152 bytes of LDS and 152 of 512 registers for tiles
+//   block_N     128  64   24,576 bytes of LDS and 44 of 512 registers for tiles
+//                    256  49,152 bytes of LDS and 152 of 512 registers for tiles; other tiles or their swizzles in LDS
+//   block_K     32   16   16,384 bytes of LDS and 72 of 512 registers for tiles; other tiles or their swizzles in LDS
+//                    64   65,536 bytes of LDS and 96 of 512 registers for tiles; other tiles or their swizzles in LDS
+//   num_stages  3    2    16,384 bytes of LDS and 80 of 512 registers for tiles; stages: 1
+//                    4    32,768 bytes of LDS and 80 of 512 registers for tiles; stages: 2
+//   threads     256  128  32,768 bytes of LDS and 160 of 512 registers for tiles; other partition among waves and tiles
+//                         or their swizzles in LDS
+//                    512  32,768 bytes of LDS and 40 of 512 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

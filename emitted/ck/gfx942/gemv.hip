@@ -27,12 +27,12 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 40,992 bytes of LDS and 124 registers for tiles. These values,
-// one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_N  4    2    24,592 bytes of LDS and 98 registers for tiles
-//                 8    36,928 bytes of LDS and 240 registers for tiles; stages: 1
-//   threads  128  64   40,960 bytes of LDS and 244 registers for tiles
-//                 256  41,024 bytes of LDS and 96 registers for tiles
+// of its value, and so do comments. This kernel takes 40,992 bytes of LDS and 124 of 512 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_N  4    2    24,592 bytes of LDS and 98 of 512 registers for tiles
+//                 8    36,928 bytes of LDS and 240 of 512 registers for tiles; stages: 1
+//   threads  128  64   40,960 bytes of LDS and 244 of 512 registers for tiles
+//                 256  41,024 bytes of LDS and 96 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

@@ -31,18 +31,18 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 registers for tiles. These values,
-// one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   14,336 bytes of LDS and 28 registers for tiles
-//                    128  26,624 bytes of LDS and 100 registers for tiles
-//   block_N     64   32   13,312 bytes of LDS and 36 registers for tiles
-//                    128  28,672 bytes of LDS and 88 registers for tiles
-//   block_K     128  64   9,216 bytes of LDS and 44 registers for tiles; other tiles or their swizzles in LDS
-//                    256  36,864 bytes of LDS and 72 registers for tiles
-//   num_stages  2    1    18,432 bytes of LDS and 52 registers for tiles
-//                    3    28,672 bytes of LDS and 52 registers for tiles; stages: 2
-//   threads     128  64   18,432 bytes of LDS and 104 registers for tiles; other partition among waves
-//                    256  18,432 bytes of LDS and 28 registers for tiles; other partition among waves
+// of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 512 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   14,336 bytes of LDS and 28 of 512 registers for tiles
+//                    128  26,624 bytes of LDS and 100 of 512 registers for tiles
+//   block_N     64   32   13,312 bytes of LDS and 36 of 512 registers for tiles
+//                    128  28,672 bytes of LDS and 88 of 512 registers for tiles
+//   block_K     128  64   9,216 bytes of LDS and 44 of 512 registers for tiles; other tiles or their swizzles in LDS
+//                    256  36,864 bytes of LDS and 72 of 512 registers for tiles
+//   num_stages  2    1    18,432 bytes of LDS and 52 of 512 registers for tiles
+//                    3    28,672 bytes of LDS and 52 of 512 registers for tiles; stages: 2
+//   threads     128  64   18,432 bytes of LDS and 104 of 512 registers for tiles; other partition among waves
+//                    256  18,432 bytes of LDS and 28 of 512 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

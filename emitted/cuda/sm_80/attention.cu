@@ -32,18 +32,18 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   82,944 bytes of shared memory and 74 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
-//                    128  98,304 bytes of shared memory and 244 registers for tiles
-//   block_N     64   32   49,152 bytes of shared memory and 98 registers for tiles
-//                    128  147,456 bytes of shared memory and 170 registers for tiles
-//   num_stages  2    1    49,152 bytes of shared memory and 122 registers for tiles
-//                    3    114,688 bytes of shared memory and 122 registers for tiles
-//   threads     128  64   81,920 bytes of shared memory and 244 registers for tiles; other partition among warps
-//                    256  99,328 bytes of shared memory and 74 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
+// of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   82,944 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
+//                         and tiles or their swizzles in shared memory
+//                    128  98,304 bytes of shared memory and 244 of 255 registers for tiles
+//   block_N     64   32   49,152 bytes of shared memory and 98 of 255 registers for tiles
+//                    128  147,456 bytes of shared memory and 170 of 255 registers for tiles
+//   num_stages  2    1    49,152 bytes of shared memory and 122 of 255 registers for tiles
+//                    3    114,688 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     128  64   81,920 bytes of shared memory and 244 of 255 registers for tiles; other partition among warps
+//                    256  99,328 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
+//                         and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -38,13 +38,13 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 192 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_N     64  32   37,888 bytes of shared memory and 128 registers for tiles; other partition among warps and
-//                        tiles or their swizzles in shared memory
+// of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 192 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_N     64  32   37,888 bytes of shared memory and 128 of 255 registers for tiles; other partition among warps
+//                        and tiles or their swizzles in shared memory
 //                   128  100,352 bytes of shared memory and 320 registers for tiles, over the 255 of a thread
-//   num_stages  2   1    41,984 bytes of shared memory and 192 registers for tiles
-//                   3    75,776 bytes of shared memory and 192 registers for tiles
+//   num_stages  2   1    41,984 bytes of shared memory and 192 of 255 registers for tiles
+//                   3    75,776 bytes of shared memory and 192 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -37,13 +37,13 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 122 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   num_stages  2    1    49,152 bytes of shared memory and 122 registers for tiles; no stages
-//                    3    49,152 bytes of shared memory and 122 registers for tiles; no stages
-//   threads     128  64   49,152 bytes of shared memory and 244 registers for tiles; other partition among warps
-//                    256  66,560 bytes of shared memory and 74 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
+// of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 122 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   num_stages  2    1    49,152 bytes of shared memory and 122 of 255 registers for tiles; no stages
+//                    3    49,152 bytes of shared memory and 122 of 255 registers for tiles; no stages
+//   threads     128  64   49,152 bytes of shared memory and 244 of 255 registers for tiles; other partition among warps
+//                    256  66,560 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
+//                         and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -48,19 +48,19 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 69,632 bytes of shared memory and 122 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   num_split   4   2    69,632 bytes of shared memory and 122 registers for tiles
-//                   8    69,632 bytes of shared memory and 122 registers for tiles
-//   block_H     16  8    70,912 bytes of shared memory and 76 registers for tiles; other MMA instructions, partition
-//                        among warps and tiles or their swizzles in shared memory
-//                   32   73,728 bytes of shared memory and 244 registers for tiles
-//   block_N     64  32   36,864 bytes of shared memory and 98 registers for tiles
-//                   128  135,168 bytes of shared memory and 170 registers for tiles
-//   num_stages  2   1    36,864 bytes of shared memory and 122 registers for tiles
-//                   3    102,400 bytes of shared memory and 122 registers for tiles
-//   threads     32  64   74,752 bytes of shared memory and 74 registers for tiles; other partition among warps and
-//                        tiles or their swizzles in shared memory
+// of its value, and so do comments. This kernel takes 69,632 bytes of shared memory and 122 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   num_split   4   2    69,632 bytes of shared memory and 122 of 255 registers for tiles
+//                   8    69,632 bytes of shared memory and 122 of 255 registers for tiles
+//   block_H     16  8    70,912 bytes of shared memory and 76 of 255 registers for tiles; other MMA instructions,
+//                        partition among warps and tiles or their swizzles in shared memory
+//                   32   73,728 bytes of shared memory and 244 of 255 registers for tiles
+//   block_N     64  32   36,864 bytes of shared memory and 98 of 255 registers for tiles
+//                   128  135,168 bytes of shared memory and 170 of 255 registers for tiles
+//   num_stages  2   1    36,864 bytes of shared memory and 122 of 255 registers for tiles
+//                   3    102,400 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     32  64   74,752 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
+//                        and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -29,19 +29,19 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   chunk       64   32   36,864 bytes of shared memory and 64 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
+// of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   chunk       64   32   36,864 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
+//                         and tiles or their swizzles in shared memory
 //                    128  106,496 bytes of shared memory and 288 registers for tiles, over the 255 of a thread
-//   block_V     64   32   45,056 bytes of shared memory and 80 registers for tiles; other tiles or their swizzles in
-//                         shared memory
-//                    128  81,920 bytes of shared memory and 176 registers for tiles
-//   num_stages  2    1    32,768 bytes of shared memory and 112 registers for tiles
-//                    3    81,920 bytes of shared memory and 112 registers for tiles
-//   threads     128  64   57,344 bytes of shared memory and 224 registers for tiles; other partition among warps
-//                    256  73,728 bytes of shared memory and 64 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
+//   block_V     64   32   45,056 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
+//                         swizzles in shared memory
+//                    128  81,920 bytes of shared memory and 176 of 255 registers for tiles
+//   num_stages  2    1    32,768 bytes of shared memory and 112 of 255 registers for tiles
+//                    3    81,920 bytes of shared memory and 112 of 255 registers for tiles
+//   threads     128  64   57,344 bytes of shared memory and 224 of 255 registers for tiles; other partition among warps
+//                    256  73,728 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
+//                         and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

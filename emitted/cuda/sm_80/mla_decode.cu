@@ -46,21 +46,21 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 154,624 bytes of shared memory and 156 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   num_split   4    2    154,624 bytes of shared memory and 156 registers for tiles
-//                    8    154,624 bytes of shared memory and 156 registers for tiles
-//   block_H     64   32   114,688 bytes of shared memory and 78 registers for tiles
-//                    128  T2C-L020: the tiles need 234,496 bytes of shared memory; sm_80 has 166,912 a block
-//   block_N     32   16   114,688 bytes of shared memory and 142 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory
-//                    64   159,744 bytes of shared memory and 184 registers for tiles; other partition among warps and
-//                         tiles or their swizzles in shared memory; stages: 1
-//   num_stages  2    1    117,760 bytes of shared memory and 156 registers for tiles
-//                    3    154,624 bytes of shared memory and 156 registers for tiles; stages: 2
+// of its value, and so do comments. This kernel takes 154,624 bytes of shared memory and 156 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   num_split   4    2    154,624 bytes of shared memory and 156 of 255 registers for tiles
+//                    8    154,624 bytes of shared memory and 156 of 255 registers for tiles
+//   block_H     64   32   114,688 bytes of shared memory and 78 of 255 registers for tiles
+//                    128  T2C-L020: the tiles need 234,496 bytes of shared memory; sm_80 has 166,912 per block
+//   block_N     32   16   114,688 bytes of shared memory and 142 of 255 registers for tiles; other partition among
+//                         warps and tiles or their swizzles in shared memory
+//                    64   159,744 bytes of shared memory and 184 of 255 registers for tiles; other partition among
+//                         warps and tiles or their swizzles in shared memory; stages: 1
+//   num_stages  2    1    117,760 bytes of shared memory and 156 of 255 registers for tiles
+//                    3    154,624 bytes of shared memory and 156 of 255 registers for tiles; stages: 2
 //   threads     256  128  153,600 bytes of shared memory and 312 registers for tiles, over the 255 of a thread; other
 //                         partition among warps and tiles or their swizzles in shared memory
-//                    512  154,624 bytes of shared memory and 78 registers for tiles; other partition among warps
+//                    512  154,624 bytes of shared memory and 78 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -25,10 +25,10 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   threads  64  32   20,480 bytes of shared memory and 168 registers for tiles
-//                128  20,480 bytes of shared memory and 42 registers for tiles
+// of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   threads  64  32   20,480 bytes of shared memory and 168 of 255 registers for tiles
+//                128  20,480 bytes of shared memory and 42 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

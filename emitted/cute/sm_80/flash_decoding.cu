@@ -47,17 +47,17 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   num_split   4    2    81,920 bytes of shared memory and 122 registers for tiles
-//                    8    81,920 bytes of shared memory and 122 registers for tiles
+// of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   num_split   4    2    81,920 bytes of shared memory and 122 of 255 registers for tiles
+//                    8    81,920 bytes of shared memory and 122 of 255 registers for tiles
 //   block_H     64   32   T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
-//                    128  98,304 bytes of shared memory and 244 registers for tiles
-//   block_N     64   32   49,152 bytes of shared memory and 98 registers for tiles
-//                    128  147,456 bytes of shared memory and 170 registers for tiles
-//   num_stages  2    1    49,152 bytes of shared memory and 122 registers for tiles
-//                    3    114,688 bytes of shared memory and 122 registers for tiles
-//   threads     128  64   81,920 bytes of shared memory and 244 registers for tiles; other partition among warps
+//                    128  98,304 bytes of shared memory and 244 of 255 registers for tiles
+//   block_N     64   32   49,152 bytes of shared memory and 98 of 255 registers for tiles
+//                    128  147,456 bytes of shared memory and 170 of 255 registers for tiles
+//   num_stages  2    1    49,152 bytes of shared memory and 122 of 255 registers for tiles
+//                    3    114,688 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     128  64   81,920 bytes of shared memory and 244 of 255 registers for tiles; other partition among warps
 //                    256  T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;

@@ -148,14 +148,16 @@ def _given(name: str, value: int, own: Design, launches: tuple[Resolved, ...], w
 
 def _on(target: Target, message: str) -> str:
     """A message in the terms of a target's manuals."""
-    return message.replace("shared memory", "LDS").replace("a block", "a workgroup") if target.is_amd else message
+    message = message.replace(" a block", " per block")
+    return message.replace("shared memory", "LDS").replace("per block", "per workgroup") if target.is_amd else message
 
 
 def _taken(design: Design, noun: str) -> str:
     """What a kernel takes, in words."""
-    over = f", over the {design.limit} of a thread" * (design.registers > design.limit)
-    parts = [f"{design.shared:,} bytes of {noun}"] * bool(design.shared)
-    parts += [f"{design.registers} registers for tiles{over}"] * bool(design.registers)
+    over = design.registers > design.limit
+    registers = f"{design.registers} registers for tiles, over the {design.limit} of a thread" * over
+    registers = registers or f"{design.registers} of {design.limit} registers for tiles"
+    parts = [f"{design.shared:,} bytes of {noun}"] * bool(design.shared) + [registers] * bool(design.registers)
     return " and ".join(parts) or f"no {noun} and no registers for tiles"
 
 

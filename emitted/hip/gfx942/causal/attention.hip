@@ -35,18 +35,18 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 186 registers for tiles. These values,
-// one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   32,768 bytes of LDS and 109 registers for tiles
-//                    256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 a workgroup
-//   block_N     64   32   16,384 bytes of LDS and 146 registers for tiles; other tiles or their swizzles in LDS
-//                    128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 a workgroup
-//   num_stages  2    1    32,768 bytes of LDS and 186 registers for tiles
-//                    3    65,536 bytes of LDS and 186 registers for tiles; stages: 2
-//   threads     256  128  65,536 bytes of LDS and 308 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
-//                    512  32,768 bytes of LDS and 93 registers for tiles; other partition among waves and tiles or
-//                         their swizzles in LDS
+// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 186 of 512 registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     128  64   32,768 bytes of LDS and 109 of 512 registers for tiles
+//                    256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup
+//   block_N     64   32   16,384 bytes of LDS and 146 of 512 registers for tiles; other tiles or their swizzles in LDS
+//                    128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup
+//   num_stages  2    1    32,768 bytes of LDS and 186 of 512 registers for tiles
+//                    3    65,536 bytes of LDS and 186 of 512 registers for tiles; stages: 2
+//   threads     256  128  65,536 bytes of LDS and 308 of 512 registers for tiles; other partition among waves and tiles
+//                         or their swizzles in LDS
+//                    512  32,768 bytes of LDS and 93 of 512 registers for tiles; other partition among waves and tiles
+//                         or their swizzles in LDS
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
