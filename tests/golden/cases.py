@@ -1,5 +1,6 @@
 """What emitted/ holds: each example, with the values that it was emitted with."""
 
+import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from tile2cu.version import VERSION
 # The tool's own hash would change every file at every change of a source of tile2cu.
 TOOL = Tool(version=VERSION)
 ROOT = Path(__file__).resolve().parents[2]
+EMITTED = ROOT / "emitted"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,15 @@ class Golden:
     def files(self) -> dict[str, str]:
         """The files as they are emitted now, by their path below emitted/."""
         return self.files_of(self.emitted())
+
+    def written(self) -> dict[str, str]:
+        """The files below emitted/ that manifests of the example list, and these manifests, by their path there."""
+        names: list[Path] = []
+        for manifest in sorted((EMITTED / self.folder).glob("*.json")):
+            content = json.loads(manifest.read_text(encoding="utf-8"))
+            if content["source"]["file"] == self.example:
+                names += [manifest, *(manifest.with_name(name) for name in content["files"])]
+        return {str(path.relative_to(EMITTED)): path.read_text(encoding="utf-8") for path in names}
 
     def files_of(self, emitted: tuple[Emitted, ...]) -> dict[str, str]:
         """The files of emitted kernels, by their path below emitted/."""
