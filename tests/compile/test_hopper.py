@@ -34,7 +34,7 @@ def gemm(
 """
 
 
-@pytest.mark.sweep(every=2)
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.stem)
 def test_nvcc_takes_the_text(nvcc: str, text: Path, tmp_path: Path) -> None:
     compiles(nvcc, text, tmp_path)
