@@ -7,8 +7,9 @@ count is a run-time scalar.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from itertools import islice
 from math import prod
 from textwrap import dedent, indent
@@ -22,18 +23,28 @@ _VARIABLE = 'v = T.alloc_var("int32", 0)'
 
 def mutants(statements: str) -> Iterator[str]:
     """Statements like those given, each time with one difference. Some are no kernels; some read what nothing wrote."""
+    return (mutant() for mutant in lazy_mutants(statements))
+
+
+def lazy_mutants(statements: str) -> Iterator[Callable[[], str]]:
+    """The same, each written when it is called: a sample of thousands writes only its own."""
     tree = ast.parse(dedent(statements))
     tiles = dict(_tiles(tree))
-    first = next((place for place, stmt in enumerate(tree.body) if not isinstance(stmt, ast.Assign)), 0)
     for number, (body, place, loop) in enumerate(_positions(tree.body)):
         for changed in _changed(ast.unparse(body[place]), tiles, loop):
-            mutant = deepcopy(tree)
-            there, _, _ = next(islice(_positions(mutant.body), number, None))
-            there[place : place + 1] = ast.parse(changed).body
-            views = (f"{name}_flat = T.reshape({name}, ({prod(shape)},))" for name, shape in tiles.items())
-            used = [line for line in (_VARIABLE, *views) if re.search(rf"\b{line.split()[0]}\b", changed)]
-            mutant.body[first:first] = ast.parse("\n".join(used)).body
-            yield ast.unparse(mutant)
+            yield partial(_mutant, tree, tiles, number, place, changed)
+
+
+def _mutant(tree: ast.Module, tiles: Tiles, number: int, place: int, changed: str) -> str:
+    """The statements with another text for the one at a place of the position with this number."""
+    first = next((place for place, stmt in enumerate(tree.body) if not isinstance(stmt, ast.Assign)), 0)
+    mutant = deepcopy(tree)
+    there, _, _ = next(islice(_positions(mutant.body), number, None))
+    there[place : place + 1] = ast.parse(changed).body
+    views = (f"{name}_flat = T.reshape({name}, ({prod(shape)},))" for name, shape in tiles.items())
+    used = [line for line in (_VARIABLE, *views) if re.search(rf"\b{line.split()[0]}\b", changed)]
+    mutant.body[first:first] = ast.parse("\n".join(used)).body
+    return ast.unparse(mutant)
 
 
 def _tiles(tree: ast.Module) -> Iterator[tuple[str, tuple[int, ...]]]:

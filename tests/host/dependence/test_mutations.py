@@ -9,7 +9,7 @@ from tests.conformance.kernels import small_program
 from tests.conformance.kernels_of_passes import KERNELS, PARAMS
 from tests.conformance.test_passes import NOT_VALIDATED, Validation, of_pass, rule_examples
 from tests.host.dependence import mutations
-from tests.host.dependence.mutations import SCALARS, mutants
+from tests.host.dependence.mutations import SCALARS, lazy_mutants, mutants
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Program
 
@@ -36,8 +36,9 @@ def test_passes_keep_the_meaning_of_mutants_of_rules_examples(request: pytest.Fi
     """One mutant in 48, or all with `--mutants 1`, which take some minutes."""
     validation = Validation()
     share = request.config.getoption("--mutants")
-    every = ((each, mutant) for _, each in rule_examples() for mutant in mutants(each.statements))
-    for each, mutant in islice(every, 0, None, share if share == 1 else 3 * share):
+    every = ((each, mutant) for _, each in rule_examples() for mutant in lazy_mutants(each.statements))
+    for each, written in islice(every, 0, None, share if share == 1 else 3 * share):
+        mutant = written()
         program = _program(mutant, each.threads, EXAMPLE_PARAMS)
         if program is not None:
             try:
