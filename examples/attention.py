@@ -27,7 +27,9 @@ def attention(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head.
 
     With is_causal, query i sees the keys 0..i only. With window, it sees the last `window` of those only. Q, K and V
-    must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: rounding scales weights by at most sqrt(2).
+    must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the softmax weights exp2(score - reference), in
+    log2 units, are then at most 2**(slack + 1/2), where the difference is one FMA (nvcc's default, -fmad=true). A row's
+    reference follows its maximum where that exceeds it by more than slack.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)
@@ -119,7 +121,7 @@ def attention(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # One division per row, not one per element.
+            # Each thread divides once per row that it holds, not once per element.
             for i in T.Parallel(block_M):
                 logsum[i] = 1 / logsum[i]
             for i, j in T.Parallel(block_M, dim):

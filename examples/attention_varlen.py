@@ -28,7 +28,9 @@ def attention_varlen(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each sequence and head.
 
     With is_causal, the last query of a sequence sees all its keys, the one before it one key less, and so on. A query
-    that sees no key gets zeros. Q, K and V must be finite.
+    that sees no key gets zeros. Q, K and V must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the
+    softmax weights exp2(score - reference), in log2 units, are then at most 2**(slack + 1/2), where the difference is one
+    FMA (nvcc's default, -fmad=true). A row's reference follows its maximum where that exceeds it by more than slack.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"
@@ -111,7 +113,7 @@ def attention_varlen(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # One division per row, not one per element.
+            # Each thread divides once per row that it holds, not once per element.
             for i in T.Parallel(block_M):
                 logsum[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_M, dim):

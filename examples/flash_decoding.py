@@ -22,11 +22,15 @@ def flash_decoding(
     block_N=64,  # keys per iteration
     num_stages=2,
     threads=128,
+    zero_tail=False,  # rows of V beyond lengths[b] are loaded as zeros: by cp.async, TMA has no such bound
     dtype="float16",
 ):
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V over the first lengths[b] tokens of each sequence.
 
-    Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). Inputs must be finite.
+    Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). Q and the tokens of K and V
+    must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the weights exp2(score - row maximum), in log2
+    units, are then at most 2**(1/2), where the difference is one FMA (nvcc's default, -fmad=true). Larger ones may give
+    infinity.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"
@@ -75,7 +79,11 @@ def flash_decoding(
             for k in T.Pipelined(loop_range, num_stages=num_stages):
                 start = (first + k) * block_N
                 T.copy(K[b, start : start + block_N, head, :], K_shared)
-                T.copy(V[b, start : start + block_N, head, :], V_shared)
+                if zero_tail:
+                    for i, d in T.Parallel(block_N, dim):
+                        V_shared[i, d] = T.if_then_else(i < length - start, V[b, start + i, head, d], 0)
+                else:
+                    T.copy(V[b, start : start + block_N, head, :], V_shared)
 
                 # The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
                 for i, j in T.Parallel(block_H, block_N):
@@ -98,8 +106,8 @@ def flash_decoding(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # An empty part stores zeros, and minus infinity as the log2 of its sum of exponentials. One division per
-            # row.
+            # An empty part stores zeros, and minus infinity as the log2 of its sum of exponentials. Each thread
+            # divides once per row that it holds.
             for i in T.Parallel(block_H):
                 scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):

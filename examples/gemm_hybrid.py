@@ -21,7 +21,10 @@ def gemm_hybrid(
     transpose_B=False,
     dtype="float16",
 ):
-    """C = relu(A @ B). A second kernel adds the parts of a tile, always in the same order."""
+    """C = relu(A @ B). Tiles of a last partial wave may be split along K.
+
+    A second kernel adds the parts of such a tile, always in the same order.
+    """
 
     def split_tiles_of(tail_tiles, k_tiles):
         """How many tiles are split along K: those of the last wave, or none if even an ideal split saves little."""
@@ -29,9 +32,11 @@ def gemm_hybrid(
 
     @T.macro
     def k_tiles_per_part_of(split_tiles, k_tiles):
-        # Data-parallel full waves, and split-K for the last partial wave: each split tile has `parts_per_tile` blocks
-        # of its own, with a part each; each of the other blocks takes the remainders of several tiles, at most as many
-        # iterations. Only where tiles are split: the divisions delay what follows.
+        # Whole waves are data-parallel, the tiles of a last partial wave are split along K. A split tile has
+        # parts_per_tile blocks of its own, each with k_tiles_per_part iterations; the iterations behind those are its
+        # last part, which one of the spare_programs blocks computes, for tiles_per_spare tiles at most. With 56 split
+        # tiles, 132 blocks and 128 iterations: 2 x 56 blocks compute the iterations 0 to 54 and 55 to 109 of a tile, 20
+        # spare blocks 110 to 127 of 3 tiles each. Only where tiles are split: the divisions delay what follows.
         parts_per_tile = T.if_then_else(split_tiles > 0, programs // T.max(split_tiles, 1), 0)
         spare_programs = programs - parts_per_tile * split_tiles
         tiles_per_spare = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, T.max(spare_programs, 1)), 0)
@@ -101,8 +106,8 @@ def gemm_hybrid(
                         T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
                     if not whole:
                         T.copy(C_local, parts[part_index * split_tiles + split_tile, 0, 0])
-                    # Fused ReLU, also of parts, which are stored before it: in a branch ptxas 12.4 would serialise the
-                    # wgmmas (C7515).
+                    # Fused ReLU of a whole tile. A part is stored already, and not used afterwards: a branch around
+                    # the ReLU would make ptxas 12.4 serialise the wgmmas (C7515).
                     for i, j in T.Parallel(block_M, block_N):
                         C_local[i, j] = T.max(C_local[i, j], 0)
                     if whole:

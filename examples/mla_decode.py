@@ -17,17 +17,21 @@ def mla_decode(
     dim=512,  # elements of a latent vector
     pe_dim=64,  # elements of a positional key
     page_size=0,  # tokens per page
-    num_split=1,  # parts of a sequence's cache; a second kernel combines two or more
+    num_split=1,  # parts of a sequence's cache; with two or more there is a second kernel, which combines them
     block_H=64,  # heads per block
     block_N=64,  # tokens per iteration
     num_stages=2,
     threads=256,
     slack=8,  # log2 units that a row's maximum may exceed its reference by: weights reach about 2**slack
+    zero_tail=False,  # rows of KV beyond lengths[b] are loaded as zeros: by cp.async, TMA has no such bound
     dtype="float16",
 ):
     """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens.
 
-    Inputs must be finite.
+    A token's weight is exp2(s - r): s is its score in log2 units (the softmax's argument times log2(e)), r a reference
+    that the row shares, which follows the row's maximum where that exceeds it by more than slack. Q, Q_pe and the tokens
+    must be finite, and the softmax's arguments less than 2**23 in magnitude: weights are then at most 2**(slack + 1/2),
+    where s - r is one FMA (nvcc's default, -fmad=true). Larger ones may give infinity.
     """
     assert page_size % block_N == 0, "an iteration's tokens are in one page"
     scale = (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
@@ -72,7 +76,11 @@ def mla_decode(
                     page, row = table[b, start // page_size], start % page_size
                 else:
                     page, row = b, start
-                T.copy(KV[page, row : row + block_N, :], KV_shared)
+                if zero_tail:
+                    for i, d in T.Parallel(block_N, dim):
+                        KV_shared[i, d] = T.if_then_else(i < length - start, KV[page, row + i, d], 0)
+                else:
+                    T.copy(KV[page, row : row + block_N, :], KV_shared)
                 T.copy(K_pe[page, row : row + block_N, :], K_pe_shared)
 
                 # The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
@@ -102,7 +110,7 @@ def mla_decode(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
 
-            # Without tokens logsum is 0, and so is the output. One division per row.
+            # Without tokens logsum is 0, and so is the output. Each thread divides once per row that it holds.
             for i in T.Parallel(block_H):
                 scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):

@@ -180,7 +180,7 @@ def test_the_producer_is_as_many_tiles_ahead_as_its_pipelines_have_stages(path: 
     for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
         body = re.sub(r"\s+(?://)?\s*", " ", kernel.body)
         stages = {kernel.constants.get(each) for each in re.findall(r"tl::Tma\w*Pipeline<(\w+)", body)}
-        first = re.findall(r"TMA loads up to (one|\d+) tiles? before iteration 0", kernel.head)
+        first = re.findall(r"TMA fills up to (one|\d+) stages? before iteration 0", kernel.head)
         ahead = re.findall(r"up to (one|\d+) (?:tile|iteration)s? ahead of the consumers", body)
         assert {1 if each == "one" else int(each) for each in first + ahead} <= stages
         assert bool(ahead) == ("producer_acquire(" in body)

@@ -380,3 +380,18 @@ def test_documentation_that_only_restates_the_formula_is_left_out() -> None:
     alone, more = (about(ROOT / "emitted/cuda/sm_90a" / name) for name in ("gemm_relu.cu", "gemm_clusters.cu"))
     assert "C = relu(A @ B)." not in alone
     assert "C = relu(A @ B). Block `part`" in more
+
+
+def test_the_example_of_split_tiles_is_that_of_its_numbers() -> None:
+    """The iterations that examples/gemm_hybrid.py states for 56 split tiles, 132 blocks and 128 iterations."""
+    lines = (Path(__file__).parents[2] / "examples/gemm_hybrid.py").read_text(encoding="utf-8").splitlines()
+    text = " ".join(line.strip(" #") for line in lines if line.lstrip().startswith("#"))
+    numbers = re.findall(r"With (\d+) split tiles, (\d+) blocks and (\d+) iterations", text)[0]
+    tiles, blocks, iterations = map(int, numbers)
+    of_own, spare = divmod(blocks, tiles)
+    each = -(-tiles // spare)
+    per_part = -(-iterations * each // (1 + of_own * each))
+    first, second = f"0 to {per_part - 1}", f"{per_part} to {2 * per_part - 1}"
+    rest = f"{spare} spare blocks {2 * per_part} to {iterations - 1} of {each} tiles each"
+    assert f"{of_own} x {tiles} blocks compute the iterations {first} and {second} of a tile, {rest}" in text
+    assert (iterations - of_own * per_part) * each <= per_part

@@ -60,7 +60,7 @@ def test_there_are_kernels_that_let_others_start() -> None:
 
 
 BOUNDS = re.compile(r"// Launch bounds: the consumers' (.*?)\n__global__ [^(]*\((threads \+ [\w:]+)", re.S)
-SUM = re.compile(r"// ---- registers: (\d+) per thread for tiles.*?\n((?://.*\n)+?)(?=// (?:layout )?of )")
+SUM = re.compile(r"// ---- registers: (\d+) per thread for tiles.*?\n((?://.*\n)+?)(?=// (?:layout )?of [\w, ]+:)")
 PRODUCERS = {"tl::producer_threads": WARP, "tl::producer_warpgroup": 4 * WARP}
 
 
@@ -70,7 +70,7 @@ def test_registers_of_launch_bounds_are_those_that_a_quarter_of_an_sm_has(path: 
     for found in re.finditer(
         r"// Launch bounds: the consumers' (.*?)\n__global__ [^(]*\((threads \+ [\w:]+)", text, re.S
     ):
-        stated = re.search(r"up to (\d+) registers", joined("//" + found[1]))
+        stated = re.search(r"(?:use up to|start with) (\d+) registers", joined("//" + found[1]))
         before = text[: found.start()]
         threads = int(re.findall(r"constexpr int threads = (\d+);", before)[-1])
         warps = ceil((threads + PRODUCERS[found[2].removeprefix("threads + ")]) / (WARP * QUARTERS)) * QUARTERS
@@ -82,7 +82,7 @@ def test_registers_of_launch_bounds_are_those_that_a_quarter_of_an_sm_has(path: 
 def test_terms_of_registers_add_up(path: Path) -> None:
     for _, head, _ in kernels_of(path.read_text(encoding="utf-8")):
         found = re.search(
-            r"// ---- registers: (\d+) per thread for tiles.*?\n((?://.*\n)+?)(?=// (?:layout )?of )", head
+            r"// ---- registers: (\d+) per thread for tiles.*?\n((?://.*\n)+?)(?=// (?:layout )?of [\w, ]+:)", head
         )
         if found is None:
             continue

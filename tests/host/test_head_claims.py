@@ -28,6 +28,40 @@ def test_nan_behind_the_end_of_a_sequence_reaches_results_through_v_alone(target
     assert np.isnan(run(kernel, [q, k, v + unused, lengths], TYPES)[0].astype(np.float32)).all()
 
 
+@pytest.mark.parametrize("splits", [1, 3])
+def test_with_zero_tail_nan_behind_the_end_reaches_no_result(splits: int) -> None:
+    kernel = load("flash_decoding.py", dim=64, group=5, num_split=splits, zero_tail=True, target="cuda:sm_80")
+    assert "// Masked rows of V (lengths decides which) are not loaded" in kernel.source
+    assert "are multiplied by 0" not in kernel.source
+    q, k, v, lengths = cache(150)
+    expected = run(kernel, [q, k, v, lengths], TYPES)[0]
+    unused = np.where(np.arange(150)[None, :, None, None] >= lengths[:, None, None, None], np.nan, 0)
+    np.testing.assert_array_equal(run(kernel, [q, k + unused, v + unused, lengths], TYPES)[0], expected)
+    assert expected.any() and kernel.report is not None and not kernel.report.findings
+
+
+@pytest.mark.parametrize("page_size", [0, 64])
+def test_with_zero_tail_latents_behind_the_end_may_be_nan(page_size: int) -> None:
+    sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "page_size": page_size, "zero_tail": True}
+    kernel = load("mla_decode.py", target="cuda:sm_80", **sizes)
+    assert "// Masked rows of KV (lengths decides which) are not loaded" in kernel.source
+    rng = np.random.Generator(np.random.PCG64(6))
+    latents, positions = (rng.normal(size=(2, 128, cols)) for cols in (128, 32))
+    q, q_pe = (rng.normal(size=(2, 16, cols)) for cols in (128, 32))
+    lengths = np.array([41, 70])
+    unused = np.where(np.arange(128)[None, :, None] >= lengths[:, None, None], np.nan, 0)
+    found = []
+    for tail in (0, unused):
+        caches = [each + tail for each in (latents, positions)]
+        caches = [each.reshape(4, 64, -1) for each in caches] if page_size else caches
+        table = [np.array([[0, 1], [2, 3]])] if page_size else []
+        types = ["float16"] * 4 + ["int32"] * (1 + len(table))
+        found.append(run(kernel, [*halves([q, q_pe, *caches]), *table, lengths], types)[0])
+    assert found[0].any() and np.isfinite(found[0].astype(np.float32)).all()
+    np.testing.assert_array_equal(*found)
+    assert kernel.report is not None and not kernel.report.findings
+
+
 def test_lengths_past_the_cache_read_zeros() -> None:
     """As stated: an index that no one validates is out of bounds, where loads return zero."""
     kernel = load("flash_decoding.py", dim=64, group=5, num_split=1, target="cuda:sm_80")

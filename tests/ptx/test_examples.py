@@ -144,3 +144,37 @@ def test_the_launchers_own_refusal_is_raised() -> None:
     kernel = load("gemm_relu")
     with pytest.raises(LaunchError, match="TL_INVALID_SIZE"):
         kernel(np.zeros((65536 * 128, 0), np.float16), np.zeros((0, 0), np.float16))
+
+
+@pytest.fixture(scope="module")
+def decoding() -> Kernel:
+    sizes = {"kv_heads": 1, "group": 8, "block_H": 16, "threads": 32, "max_len": 100, "dim": 64, "num_split": 1}
+    return load("flash_decoding", zero_tail=True, batch=1, **sizes)
+
+
+def decoded(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """softmax(q @ k^T / 8) @ v in double precision."""
+    scores = q.astype(np.float64) @ k.astype(np.float64).T / 8
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True) @ v.astype(np.float64)
+
+
+def test_cp_async_fills_the_tail_of_a_cache_with_zeros(decoding: Kernel) -> None:
+    q, k, v = (numbers(rows, 64).astype(np.float16) for rows in (8, 100, 100))
+    k[70:], v[70:] = np.nan, np.nan
+    found = decoding(q[None, None], k[None, :, None], v[None, :, None], np.array([70], np.int32))
+    np.testing.assert_allclose(found[0, 0].astype(np.float64), decoded(q, k[:70], v[:70]), atol=2e-3)
+
+
+def test_weights_are_bounded_up_to_the_scores_that_the_docstring_states(decoding: Kernel) -> None:
+    """Scores close to 2**23, where their products with log2(e) have no fraction: with an FMA none passes 2**(1/2).
+
+    Two keys have the maximum, the others no weight.
+    """
+    q, k = np.zeros((8, 64), np.float16), np.zeros((100, 64), np.float16)
+    q[:, 0] = 32000 + 16 * np.arange(8)
+    k[:, 0], k[1, 0], k[5, 0] = 0, 2000, 2000
+    v = numbers(100, 64).astype(np.float16)
+    assert 2**22 < (q.astype(np.float64) @ k.astype(np.float64).T / 8).max() < 2**23
+    found = decoding(q[None, None], k[None, :, None], v[None, :, None], np.array([100], np.int32))
+    np.testing.assert_allclose(found[0, 0].astype(np.float64), decoded(q, k, v), atol=4e-3)

@@ -48,7 +48,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is gemv_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemv.py:N a line of that file.
-// Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries.
+// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
+// itself.
 #include <tl/ck.h>
 
 namespace gemv_impl {
@@ -217,7 +218,8 @@ struct Kernel {
     }
 
     // gemv.py:49-50
-    // 2 waves hold a part each: exchanged through LDS, with two barriers  [select.reduce.workspace]
+    // 2 waves hold a part each: exchanged through LDS, with two barriers: all have read what was exchanged before
+    // (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
     clear_tile(total);
     block_tile_reduce(total, sums, sequence<1>{}, ReduceOp::Add{});
     block_tile_reduce_xor_sync(total, ReduceOp::Add{});

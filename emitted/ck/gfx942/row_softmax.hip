@@ -46,7 +46,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is row_softmax_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries.
+// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
+// itself.
 #include <tl/ck.h>
 
 namespace row_softmax_impl {

@@ -60,7 +60,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is w2a8_gemm_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file.
-// Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries.
+// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
+// itself.
 #include <tl/ck.h>
 
 namespace w2a8_gemm_impl {
@@ -209,8 +210,8 @@ struct Kernel {
       move_tile_window(packed_source, {0, block_K / 4});
     };
     // Register-staged pipeline: tile ko + 1 loads into registers while iteration ko computes on tile ko; in later
-    // ones, WAR: all threads have read W_shared before any overwrites it; a barrier waits for lgkmcnt(0), the LDS,
-    // and not for loads to registers (vmcnt)  [pipeline.loop.registers]
+    // iterations it orders WAR: all threads have read W_shared before any overwrites it; a barrier waits for
+    // lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) load_next();
     for (int ko = 0; ko < num_iterations; ++ko) {

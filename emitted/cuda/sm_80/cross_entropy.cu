@@ -46,8 +46,8 @@
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is cross_entropy_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 
 namespace cross_entropy_impl {
@@ -117,10 +117,12 @@ __global__ void __launch_bounds__(threads)
       x(j) = inside ? logit : -tl::infinity<float>;
     });
     tl::copy(largest, previous);
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
+    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
     tl::reduce_max<0>(x, largest, tl::accumulate, largest_workspace);
     tl::parallel(x_layout{}, [&](auto j) { x(j) = tl::exp2((x(j) - largest(0)) * log2e); });
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
+    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
     tl::reduce_sum<0>(x, part, part_workspace);
     total(0) = total(0) * tl::exp2((previous(0) - largest(0)) * log2e) + part(0);
   }

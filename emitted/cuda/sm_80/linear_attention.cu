@@ -63,8 +63,8 @@
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_attention.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 
 namespace linear_attention_impl {
@@ -153,8 +153,8 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(V(b, tl::all, h, tl::all).tile(t, bv * block_V), V_shared[c % num_stages]);
   };
   // cp.async pipeline: while iteration c computes on tile c, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last; in later ones, WAR: all threads have read state_shared before any overwrites it
-  // [pipeline.loop.cp-async]
+  // tile, empty after the last; in later iterations it orders WAR: all threads have read state_shared before any
+  // overwrites it  [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(seq_len, chunk);
   TL_NO_UNROLL
   for (int c = 0; c < num_stages - 1; ++c) {

@@ -34,8 +34,8 @@
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is rmsnorm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rmsnorm.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
+// fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 
 namespace rmsnorm_impl {
@@ -93,7 +93,8 @@ __global__ void __launch_bounds__(threads)
   // evict_last: it is read again soon
   tl::copy(tl::evict_last(X.tile(bx * block_M, 0)), x);
   tl::parallel(x_layout{}, [&](auto i, auto j) { squares(i, j) = x(i, j) * x(i, j); });
-  // 8 warps hold a part each: exchanged through shared memory, with two barriers  [select.reduce.workspace]
+  // 8 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
+  // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
   tl::reduce_sum<1>(squares, sum_squares, sum_squares_workspace);
 
   // rmsnorm.py:54-58

@@ -78,8 +78,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is chunk_scan_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and chunk_scan.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -101,7 +101,7 @@ constexpr int tiles = tl::ceildiv(chunk_size, block_M) * tl::ceildiv(headdim, bl
 // chunk_scan.py:66  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
 static_assert(groups == 1, "this decided a branch at chunk_scan.py:66: regenerate this file for other values");
-// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 2 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
@@ -157,7 +157,7 @@ using dA_k_layout = tl::Slice<0, weights_layout>;
 
 // grid: (heads, ceildiv(seqlen, chunk_size) * tiles, batch)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread
+// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     chunk_scan_kernel(const __grid_constant__ tl::TensorMap C_map, const __grid_constant__ tl::TensorMap States_map,
@@ -194,8 +194,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // barriers.full[s]   producer; TMA     4 consumer warps  RAW CB_shared[s], x_shared[s]
   // barriers.empty[s]  4 consumer warps  producer          WAR CB_shared[s], x_shared[s]
   // prologue_full      producer; TMA     4 consumer warps  RAW C_shared, State_shared
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(CB_shared[0], x_shared[0]));
   // completes when C_shared, State_shared have arrived  [pipeline.copy.prologue]

@@ -72,8 +72,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is dequant_gemm_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and dequant.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
+// fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -81,7 +81,7 @@ namespace dequant_gemm_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 64, block_N = 64, block_K = 64;
-// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 2 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
 constexpr int written_stages = 2;
@@ -116,7 +116,7 @@ using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<16, 8>, 8>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread
+// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     dequant_gemm_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     4 consumer warps  RAW X_shared[s], packed[s]
   // barriers.empty[s]  4 consumer warps  producer          WAR X_shared[s], packed[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers, tl::bytes(X_shared[0], packed[0]));
   if (tl::thread() == 0) {
     pipeline.init();

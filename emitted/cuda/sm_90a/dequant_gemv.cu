@@ -46,8 +46,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is dequant_gemv_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and dequant.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
+// fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 
 namespace dequant_gemv_impl {
@@ -189,7 +189,8 @@ __global__ void __launch_bounds__(threads)
   }
 
   // dequant.py:180  T.reduce_sum(sums, total, dim=1)
-  // 2 warps hold a part each: exchanged through shared memory, with two barriers  [select.reduce.workspace]
+  // 2 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
+  // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
   tl::reduce_sum<1>(sums, total, total_workspace);
 
   // dequant.py:184  T.copy(total, Y[m, bn * block_N])

@@ -57,8 +57,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_batched_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -70,7 +70,7 @@ constexpr int block_M = 128, block_N = 128, block_K = 64;
 constexpr int programs = 132;
 // rows of tiles per rasterisation group
 constexpr int panel = 12;
-// TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 3 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
@@ -97,7 +97,7 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (programs)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread
+// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_batched_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                         const __grid_constant__ tl::TensorMap C_map, int batch, int M, int N, int K) {
@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     8 consumer warps  RAW A_shared[s], B_shared[s]
   // barriers.empty[s]  8 consumer warps  producer          WAR A_shared[s], B_shared[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
   tl::PipelineState<num_stages> stage;  // of the next iteration: the pipeline continues from loop to loop

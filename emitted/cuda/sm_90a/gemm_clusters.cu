@@ -61,8 +61,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_clusters_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_clusters.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -77,7 +77,7 @@ constexpr int splits = 2;
 constexpr int strip = block_M / splits;
 static_assert(block_M % splits == 0);
 static_assert(block_M % splits == 0, "each block of a cluster adds as many rows of the tile");
-// TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 4 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
@@ -125,7 +125,7 @@ using C_strip_layout = tl::Blocked<tl::Shape<strip, block_N>, tl::Shape<16, 16>,
 // clusters that start together share columns of B
 // grid: (splits, ceildiv(M, block_M), ceildiv(N, block_N))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread
+// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_clusters_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                          tl::half* __restrict__ C_data, int M, int N, int K) {
@@ -146,8 +146,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     8 consumer warps  RAW A_shared[s], B_shared[s]
   // barriers.empty[s]  8 consumer warps  producer          WAR A_shared[s], B_shared[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
   if (tl::thread() == 0) {

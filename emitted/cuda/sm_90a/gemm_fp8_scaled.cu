@@ -66,8 +66,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel. -Xptxas -v
 // prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_fp8_scaled.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_float8.h>
 
@@ -81,7 +81,7 @@ constexpr int parts = 2;
 // gemm_fp8_scaled.py:25
 constexpr int group = 128;
 static_assert(parts == 2, "this decided a branch at gemm_fp8_scaled.py:53: regenerate this file for other values");
-// TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 4 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
@@ -121,8 +121,8 @@ using product_layout = tl::WgmmaAccumulator<block_M, group, threads / 128>;
 using left_scale_layout = tl::Slice<1, product_layout>;
 
 // grid: (ceildiv(N, parts * group), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
-// registers each
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with 168 registers
+// each
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     gemm_fp8_scaled_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
@@ -150,8 +150,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     8 consumer warps  RAW A_shared[s], B_shared[s]
   // barriers.empty[s]  8 consumer warps  producer          WAR A_shared[s], B_shared[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
   if (tl::thread() == 0) {

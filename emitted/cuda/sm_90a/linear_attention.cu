@@ -65,8 +65,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v
 // prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_attention.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -82,7 +82,7 @@ constexpr int block_V = 64;
 // linear_attention.py:25  (1.0 / dim) ** 0.5
 constexpr float scale = 0.125f;
 static_assert(dim == 64, "scale is computed from dim: regenerate this file");
-// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 2 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
@@ -119,7 +119,7 @@ using o_layout = tl::WgmmaAccumulator<chunk, block_V, threads / 128>;
 
 // grid: (ceildiv(dim_v, block_V), heads, batch)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread
+// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     linear_attention_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
@@ -139,8 +139,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     4 consumer warps  RAW Q_shared[s], K_shared[s], V_shared[s]
   // barriers.empty[s]  4 consumer warps  producer          WAR Q_shared[s], K_shared[s], V_shared[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(Q_shared[0], K_shared[0], V_shared[0]));
   if (tl::thread() == 0) {

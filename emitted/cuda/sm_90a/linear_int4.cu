@@ -73,8 +73,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is linear_int4_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -84,7 +84,7 @@ namespace linear_int4_impl {
 constexpr int block_M = 256, block_N = 128, block_K = 64;
 // inputs of a row that share a scale
 constexpr int group = 32;
-// TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 4 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
 constexpr int written_stages = 2;
@@ -126,8 +126,8 @@ using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 8>, 8>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
-// registers each
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with 168 registers
+// each
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     linear_int4_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
@@ -151,8 +151,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     8 consumer warps  RAW X_shared[s], packed[s]
   // barriers.empty[s]  8 consumer warps  producer          WAR X_shared[s], packed[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers, tl::bytes(X_shared[0], packed[0]));
   if (tl::thread() == 0) {
     pipeline.init();

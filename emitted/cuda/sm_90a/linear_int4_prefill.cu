@@ -74,7 +74,7 @@
 // prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4_prefill.py:N a line of
 // that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
-// counted without operands of MMAs in flight, addresses and temporaries.
+// those of declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -86,7 +86,7 @@ static_assert(block_K == 2 * group,
               "this decided a branch at linear_int4_prefill.py:31: regenerate this file for other values");
 static_assert(block_K > group,
               "this decided a branch at linear_int4_prefill.py:57: regenerate this file for other values");
-// TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 4 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
@@ -128,8 +128,8 @@ using Y_local_layout = tl::WgmmaAccumulator<block_N, block_M, threads / 128>;
 using first_layout = tl::Slice<1, W_local_layout>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
-// registers each
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with 168 registers
+// each
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     linear_int4_prefill_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
@@ -152,8 +152,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     8 consumer warps  RAW X_shared[s], packed[s]
   // barriers.empty[s]  8 consumer warps  producer          WAR X_shared[s], packed[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers, tl::bytes(X_shared[0], packed[0]));
   if (tl::thread() == 0) {
     pipeline.init();

@@ -47,8 +47,8 @@
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is
 // cross_entropy_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/cute.h>
 
 namespace cross_entropy_impl {
@@ -127,14 +127,16 @@ __global__ void __launch_bounds__(threads)
       x(e) = inside ? logit : -tl::infinity<float>;
     }
     copy(largest, previous);
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
+    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
     tl::accumulate_rows<tl::ReduceMax, tl::Sharing<32, 1, 4>>(tl::one_row(x), largest, largest_workspace,
                                                               make_identity_tensor(Shape<_1, _1>{}));
     CUTE_UNROLL
     for (int e = 0; e < size(x); ++e) {
       x(e) = tl::exp2((x(e) - largest(0)) * log2e);
     }
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
+    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
     tl::reduce_rows<tl::ReduceSum, tl::Sharing<32, 1, 4>>(tl::one_row(x), part, part_workspace,
                                                           make_identity_tensor(Shape<_1, _1>{}));
     total(0) = total(0) * tl::exp2((previous(0) - largest(0)) * log2e) + part(0);

@@ -35,8 +35,8 @@
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is rmsnorm_kernel.
 // -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rmsnorm.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
+// fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/cute.h>
 
 namespace rmsnorm_impl {
@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(threads)
   for (int e = 0; e < size(x); ++e) {
     squares(e) = x(e) * x(e);
   }
-  // 8 warps hold a part each: exchanged through shared memory, with two barriers  [select.reduce.workspace]
+  // 8 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
+  // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
   tl::reduce_rows<tl::ReduceSum, tl::Sharing<32, 1, 8>>(squares_rowcol, sum_squares, sum_squares_workspace,
                                                         x_at_rowcol);
 

@@ -57,8 +57,8 @@
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is gemm_batched_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/cute_sm90.h>
 
 namespace gemm_batched_impl {
@@ -72,7 +72,7 @@ constexpr int block_M = 128, block_N = 128, block_K = 64;
 constexpr int programs = 132;
 // rows of tiles per rasterisation group
 constexpr int panel = 12;
-// TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 3 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
@@ -128,7 +128,7 @@ using C_map_type = decltype(make_C_map(nullptr, 0, 0, 0))::Map;
 
 // grid: (programs)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread
+// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_batched_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                         const __grid_constant__ C_map_type C_map, int batch, int M, int N, int K) {
@@ -175,8 +175,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     8 consumer warps  RAW A_shared[s], B_shared[s]
   // barriers.empty[s]  8 consumer warps  producer          WAR A_shared[s], B_shared[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   if (tl::thread() == 0) {
     barriers.init(threads / 32);
     cutlass::arch::fence_barrier_init();

@@ -67,8 +67,8 @@
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is gemm_grouped_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/cute_sm90.h>
 
 namespace gemm_grouped_impl {
@@ -78,7 +78,7 @@ using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 64, block_N = 128, block_K = 64;
-// TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 3 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
@@ -135,7 +135,7 @@ using C_map_type = decltype(make_C_map(nullptr, 0, 0))::Map;
 // The last block of each group may be partial.
 // grid: (ceildiv(N, block_N), ceildiv(tokens, block_M) + groups)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread
+// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_grouped_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                         const __grid_constant__ C_map_type C_map, const int* __restrict__ Offsets_data,
@@ -180,8 +180,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     4 consumer warps  RAW A_shared[s], B_shared[s]
   // barriers.empty[s]  4 consumer warps  producer          WAR A_shared[s], B_shared[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   if (tl::thread() == 0) {
     barriers.init(threads / 32);
     cutlass::arch::fence_barrier_init();

@@ -73,8 +73,8 @@
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is linear_int4_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/cute_sm90.h>
 
 namespace linear_int4_impl {
@@ -86,7 +86,7 @@ using namespace cute;
 constexpr int block_M = 256, block_N = 128, block_K = 64;
 // inputs of a row that share a scale
 constexpr int group_size = 32;
-// TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 4 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
 constexpr int written_stages = 2;
@@ -171,8 +171,8 @@ inline auto make_Y_map(void* Y, int M, int N) {
 using Y_map_type = decltype(make_Y_map(nullptr, 0, 0))::Map;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
-// registers each
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with 168 registers
+// each
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     linear_int4_kernel(const __grid_constant__ X_map_type X_map, const __grid_constant__ W_map_type W_map,
@@ -201,8 +201,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     8 consumer warps  RAW X_shared[s], packed[s]
   // barriers.empty[s]  8 consumer warps  producer          WAR X_shared[s], packed[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   if (tl::thread() == 0) {
     barriers.init(threads / 32);
     cutlass::arch::fence_barrier_init();

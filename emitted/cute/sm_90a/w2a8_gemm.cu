@@ -67,8 +67,8 @@
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is w2a8_gemm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
+// fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/cute_sm90.h>
 
 namespace w2a8_gemm_impl {
@@ -78,7 +78,7 @@ using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 64, block_N = 64, block_K = 128;
-// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 2 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
 constexpr int written_stages = 2;
@@ -143,7 +143,7 @@ using W_map_type = decltype(make_W_map(nullptr, 0, 0))::Map;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread
+// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     w2a8_gemm_kernel(const __grid_constant__ X_map_type X_map, const __grid_constant__ W_map_type W_map,
@@ -167,8 +167,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     4 consumer warps  RAW X_shared[s], packed[s]
   // barriers.empty[s]  4 consumer warps  producer          WAR X_shared[s], packed[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   if (tl::thread() == 0) {
     barriers.init(threads / 32);
     cutlass::arch::fence_barrier_init();

@@ -57,8 +57,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is linear_hopper_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
+// fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -66,7 +66,7 @@ namespace linear_hopper_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 64, block_N = 128, block_K = 64;
-// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
+// TMA fills up to 2 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
@@ -93,7 +93,7 @@ using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread
+// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     linear_hopper_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // barrier            completed by      waiting           orders
   // barriers.full[s]   producer; TMA     4 consumer warps  RAW X_shared[s], W_shared[s]
   // barriers.empty[s]  4 consumer warps  producer          WAR X_shared[s], W_shared[s]
-  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
-  // warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(X_shared[0], W_shared[0]));
   if (tl::thread() == 0) {

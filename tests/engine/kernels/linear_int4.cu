@@ -65,8 +65,8 @@
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is linear_int4_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
+// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
 #include <tl/tl.h>
 
 namespace linear_int4_impl {
@@ -135,8 +135,8 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(W.tile(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last; in later ones, WAR: all threads have read W_shared before any overwrites it
-  // [pipeline.loop.cp-async]
+  // tile, empty after the last; in later iterations it orders WAR: all threads have read W_shared before any
+  // overwrites it  [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(K, block_K);
   TL_NO_UNROLL
   for (int ko = 0; ko < num_stages - 1; ++ko) {

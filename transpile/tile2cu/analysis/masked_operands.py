@@ -1,40 +1,55 @@
 """Rows that an MMA multiplies by the zeros of masked elements: NaN or infinity in them reaches the result."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from math import isinf
 
 from tile2cu.analysis.accesses import parts_of
+from tile2cu.analysis.bounds import linear_of
 from tile2cu.analysis.control import conditions_on, places
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Scope, Stmt, Store
 from tile2cu.core.program import walk_stmts as walk_body
 
+_Found = tuple[tuple[Buffer, tuple[Buffer, ...]], ...]
 
-def masked_operands(body: tuple[Stmt, ...]) -> tuple[tuple[Buffer, tuple[Buffer, ...]], ...]:
+
+def masked_operands(body: tuple[Stmt, ...]) -> _Found:
     """(tensor, tensors whose elements the mask depends on) for each tensor of which an MMA multiplies rows by 0.
 
     A tile is masked where its elements are minus infinity on a condition. What is computed from it has zeros there
     (exp), and the rows of an MMA's operand B that they multiply are loaded all the same. Masks that compare with the
-    extent of the tensor alone do not count: out-of-bounds loads return zero.
+    extent of the tensor alone do not count: out-of-bounds loads return zero. Nor do those of rows that are not loaded.
     """
+    return _operands(body, loaded=True)
+
+
+def zeroed_operands(body: tuple[Stmt, ...]) -> _Found:
+    """The same for tensors whose masked rows are not loaded: the tile has zeros there."""
+    return _operands(body, loaded=False)
+
+
+def _operands(body: tuple[Stmt, ...], *, loaded: bool) -> _Found:
     stmts = list(walk_body(body))
-    values = {stmt.var: stmt.value for stmt in stmts if isinstance(stmt, Let)}
-    masks: dict[Buffer, list[Expr]] = {}
+    values: dict[Expr, Expr] = {stmt.var: stmt.value for stmt in stmts if isinstance(stmt, Let)}
+    masks: dict[Buffer, list[tuple[Expr, Expr]]] = {}  # of a tile: conditions, with the index of its columns
     for store, conditions in _stores(body):
         found = [*_conditions_of_infinity(store.value)]
         found += conditions if _is_minus_infinity(store.value) else ()
-        masks.setdefault(store.buffer.memory, []).extend(found)
+        masks.setdefault(store.buffer.memory, []).extend((condition, store.indices[-1]) for condition in found)
     loads = (stmt for stmt in stmts if isinstance(stmt, Copy) and _is_load(stmt))
-    loaded = {load.dst.buffer.memory: load.src.buffer.memory for load in loads}
+    of_tile = {load.dst.buffer.memory: load for load in loads}
     found_tensors: dict[Buffer, list[Buffer]] = {}
     for stmt in stmts:
-        if not isinstance(stmt, Gemm) or stmt.b.buffer.memory not in loaded:
+        if not isinstance(stmt, Gemm) or stmt.b.buffer.memory not in of_tile:
             continue
-        tensor = loaded[stmt.b.buffer.memory]
+        load = of_tile[stmt.b.buffer.memory]
+        tensor = load.src.buffer.memory
         for tile in _computed_from(stmt.a.buffer.memory, stmts):
-            for condition in masks.get(tile, ()):
-                if not _asks_of_extents_alone(condition, tensor, values):
+            for condition, column in masks.get(tile, ()):
+                plain = not stmt.transpose_a and not stmt.transpose_b
+                ended = plain and _ends_where_masked(load, condition, column, values)
+                if ended is not loaded and not _asks_of_extents_alone(condition, tensor, values):
                     found_tensors.setdefault(tensor, []).extend(_tensors_of(condition, values))
     return tuple((tensor, tuple(dict.fromkeys(deciding))) for tensor, deciding in found_tensors.items())
 
@@ -87,7 +102,18 @@ def _computed_from(tile: Buffer, stmts: list[Stmt]) -> set[Buffer]:
     return found
 
 
-def _closure(condition: Expr, values: dict[Var, Expr]) -> Iterator[Expr]:
+def _ends_where_masked(load: Copy, condition: Expr, column: Expr, values: Mapping[Expr, Expr]) -> bool:
+    """Whether a load's rows end where a mask begins: at `first + limit`, for columns with `first + column < end`."""
+    end = load.ends[load.src.kept[0]] if load.ends and load.src.kept else None
+    if end is None or not isinstance(condition, Binary) or condition.op != "<":
+        return False
+    limits = [arg for part in walk(end) if isinstance(part, Call) and part.function == "min" for arg in part.args]
+    valid = linear_of(condition.rhs, values).plus(linear_of(condition.lhs, values), -1).plus(linear_of(column))
+    past = (valid.plus(linear_of(limit, values), -1) for limit in limits)
+    return any(not each.terms and each.constant >= 0 for each in past)
+
+
+def _closure(condition: Expr, values: Mapping[Expr, Expr]) -> Iterator[Expr]:
     """The parts of a condition, and of the values that it names."""
     pending, seen = [condition], set[Var]()
     while pending:
@@ -98,7 +124,7 @@ def _closure(condition: Expr, values: dict[Var, Expr]) -> Iterator[Expr]:
                 pending.append(values[part])
 
 
-def _asks_of_extents_alone(condition: Expr, tensor: Buffer, values: dict[Var, Expr]) -> bool:
+def _asks_of_extents_alone(condition: Expr, tensor: Buffer, values: Mapping[Expr, Expr]) -> bool:
     """Whether each comparison of a condition is `index < an extent of the tensor`."""
     match condition:
         case Binary(op="and", lhs=lhs, rhs=rhs):
@@ -110,7 +136,7 @@ def _asks_of_extents_alone(condition: Expr, tensor: Buffer, values: dict[Var, Ex
             return False
 
 
-def _tensors_of(condition: Expr, values: dict[Var, Expr]) -> Iterator[Buffer]:
+def _tensors_of(condition: Expr, values: Mapping[Expr, Expr]) -> Iterator[Buffer]:
     """The tensors whose elements decide a condition."""
     for part in _closure(condition, values):
         if isinstance(part, Load) and isinstance(part.buffer, Buffer) and part.buffer.memory.scope is Scope.GLOBAL:

@@ -285,7 +285,8 @@ def _legend(resolved: Resolved, launches: tuple[LaunchView, ...], headers: tuple
     if any("TV layout" in " ".join(each.comments) for section in layouts for each in section.declarations):
         text += " A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major."
     if any(section.title.startswith(_REGISTERS) for section in layouts):
-        text += " Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries."
+        text += " Registers for tiles are those of declared fragments, without addresses, temporaries and operands that"
+        text += " a gemm loads itself."
     return (*wrapped(_build(resolved, [launch.function for launch in launches], headers)), *wrapped(text))
 
 

@@ -14,7 +14,7 @@ from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import ENVIRONMENT, EmitOptions, Tool
 from tile2cu.core.program import BindTensor, Buffer, Program
 from tile2cu.core.schedule import strictest
-from tile2cu.emitter.execution import execution
+from tile2cu.emitter.execution import execution, masked
 from tile2cu.emitter.formula import formula_lines
 from tile2cu.emitter.limits import Whole, whole_sizes
 from tile2cu.emitter.numerics import ACCURACY, ACCURATE, APPROXIMATIONS, Numerics, numerics
@@ -89,7 +89,7 @@ def contract(
     compiled_in = _compiled_in(program, printer, "\n".join((*doc, *about)))
     return Heads(
         source=(*doc, *compiled_in, *_chosen(program), *about),
-        header=(*doc, *compiled_in, *_arguments(launches, printer), *nan),
+        header=(*doc, *compiled_in, *_arguments(launches, printer), *nan, *_unused(launches)),
     )
 
 
@@ -260,6 +260,12 @@ def _whole(found: Whole, printer: Printer) -> str:
     extents = listed([f"{printer.text(extent)} (of {printer.names(tensor.name)})" for tensor, extent in found.extents])
     are = "is an extent" if len(found.extents) == 1 else "are extents"
     return f"{printer.text(found.size)} must be a multiple of {value}, as {extents} {are}"
+
+
+def _unused(launches: tuple[Resolved, ...]) -> tuple[str, ...]:
+    """What elements do that a mask takes out: a caller decides what they hold."""
+    found = _paragraph(masked(launches))
+    return ("", *found) if found else ()
 
 
 def _guards(launches: tuple[Resolved, ...]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.determinism import depends_on_order, summed_in_any_order
 from tile2cu.analysis.indexing import Index, element_indices
-from tile2cu.analysis.masked_operands import masked_operands
+from tile2cu.analysis.masked_operands import masked_operands, zeroed_operands
 from tile2cu.analysis.sum_order import sum_order
 from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
@@ -31,7 +31,7 @@ def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) 
         call,
         _dependent(launches),
         f"{order} {_batch(launches)}".rstrip() if order.startswith("Deterministic") else order,
-        _masked(launches),
+        masked(launches),
         _unvalidated(launches, printer),
         f"Runs on {_devices(launches)}; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.",
     )
@@ -143,18 +143,27 @@ def _batch(launches: tuple[Resolved, ...]) -> str:
     return f"Batch-invariant: the order in which an element's terms are added {alone}."
 
 
-def _masked(launches: tuple[Resolved, ...]) -> str:
+def masked(launches: tuple[Resolved, ...]) -> str:
     """What NaN in elements does that a mask takes out."""
     sentences = []
     bodies = [each.launch.body for each in launches]
     for tensor, deciding in dict.fromkeys(each for body in bodies for each in masked_operands(body)):
-        mask = f" ({listed([ascii_name(each.name) for each in deciding])} decides which)" if len(deciding) == 1 else ""
-        mask = mask or (f" ({listed([ascii_name(each.name) for each in deciding])} decide which)" if deciding else "")
         sentences.append(
-            f"Masked rows of {ascii_name(tensor.name)}{mask} in tiles that iterations load are multiplied by 0: NaN or "
-            "infinity in them gives NaN."
+            f"Masked rows of {ascii_name(tensor.name)}{_decided(deciding)} in tiles that iterations load are "
+            "multiplied by 0: NaN or infinity in them gives NaN."
+        )
+    for tensor, deciding in dict.fromkeys(each for body in bodies for each in zeroed_operands(body)):
+        sentences.append(
+            f"Masked rows of {ascii_name(tensor.name)}{_decided(deciding)} are not loaded, the tile has zeros in "
+            "their place: they may hold NaN."
         )
     return " ".join(sentences)
+
+
+def _decided(deciding: tuple[Buffer, ...]) -> str:
+    """The tensors whose elements decide which rows are masked, in parentheses."""
+    names = listed([ascii_name(each.name) for each in deciding])
+    return f" ({names} decide{'s' * (len(deciding) == 1)} which)" if deciding else ""
 
 
 def _unvalidated(launches: tuple[Resolved, ...], printer: Printer) -> str:

@@ -280,9 +280,9 @@ def _ahead_about(pipeline: Pipeline) -> str:
     if pipeline.staged:
         stored = ", one that is stored for the next iteration" if pipeline.stages > 1 else ""
         return f"one tile in use{stored}; the one after waits in registers"
-    tiles = {1: "one tile"}.get(pipeline.stages, f"{pipeline.stages} tiles")
     if pipeline.producer:
-        return f"TMA loads up to {tiles} before iteration 0, then one for each that the consumers have released"
+        stages = {1: "one stage"}.get(pipeline.stages, f"{pipeline.stages} stages")
+        return f"TMA fills up to {stages} before iteration 0, then each stage that the consumers have released"
     ahead = pipeline.stages - 1
     tiles = {0: "no tile", 1: "one tile"}.get(ahead, f"{ahead} tiles")
     return f"{tiles} in flight while one is used"

@@ -131,14 +131,21 @@ def registers_of_bounds(resolved: Resolved) -> int:
     return min(target.max_registers, target.registers_of_block // (32 * warps) // 8 * 8)
 
 
+def _rounded(resolved: Resolved) -> str:
+    """Why fewer registers are left than the block's warps alone would need."""
+    warps = (resolved.launch.threads + producer_threads(resolved)) // 32
+    even = -(-warps // 4) * 4
+    return f": {warps} warps take as many as {even}, equal numbers in the SM's 4 quarters" if warps < even else ""
+
+
 def bounds_notes(resolved: Resolved) -> tuple[str, ...]:
     """What a reader of the kernel's declaration has to know of the producer warp and of its registers."""
     notes = []
     if is_producer(resolved) and not asked_blocks(resolved):
         most = registers_of_bounds(resolved)
         moved = resolved.facts.get(resolved.launch, REGISTER_SHARES) is not None
-        so = f"whose threads start with up to {most} registers each" if moved else f"so ptxas may use up to {most} "
-        so += "" if moved else "registers per thread"
+        so = f"whose threads start with {most} registers each" if moved else f"so ptxas may use up to {most} "
+        so += "" if moved else f"registers per thread{_rounded(resolved)}"
         notes.append(f"Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, {so}")
     started_with = resolved.facts.get(resolved.launch, SETMAXNREG)
     if started_with is not None:

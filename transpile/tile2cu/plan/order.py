@@ -3,18 +3,20 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.prelude import producer_loop
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import read_in, statements
 from tile2cu.core.decisions import (
     BARRIER,
     BLOCK_BARRIER,
     EXIT_BARRIER,
     PART_BARRIER,
     PROXY_FENCE,
+    SCHEDULE,
     STAGING_TILE,
     STORE_STAGING,
     WAR_ONLY,
 )
-from tile2cu.core.program import Copy, Stmt, Sync
+from tile2cu.core.program import Buffer, Copy, Stmt, Sync
+from tile2cu.core.schedule import PingPong
 from tile2cu.plan.claims import Ends, MadeVisible, OutlivesUse, ReachedElsewhere, Reuses
 from tile2cu.plan.ops import Barrier, BarrierScope, Proxy, ProxyFence
 from tile2cu.plan.resolved import Resolved
@@ -48,9 +50,23 @@ def barrier_before_staging(stmt: Stmt, resolved: Resolved, group: int | None) ->
     """The barrier before a copy that stages its fragment in the memory of another tile."""
     name = resolved.facts.get(stmt, STAGING_TILE) if isinstance(stmt, Copy) else None
     found = next((each for each in resolved.facts.get(resolved.launch, STORE_STAGING) or () if each.name == name), None)
-    if found is not None and found.where is not None:
+    if found is not None and found.where is not None and not read_before_sum(found.where, resolved):
         claim = Reuses(staging=found.name, where=found.where, rule=resolved.facts.rule(stmt, STAGING_TILE))
         yield Barrier(source=stmt, scope=_scope(resolved, group), war_only=True, claims=(claim,))
+
+
+def read_before_sum(tile: Buffer, resolved: Resolved) -> bool:
+    """Whether the barriers by which two alternating warpgroups add a running sum follow all reads of a tile.
+
+    They are behind the loop; so none of the statements there reads the tile.
+    """
+    loop = producer_loop(resolved.launch, resolved.facts)
+    found = resolved.facts.get(loop[0], SCHEDULE) if loop else None
+    body = resolved.launch.body
+    if loop is None or not isinstance(found, PingPong) or found.running is None or loop[0] not in body:
+        return False
+    behind = body[body.index(loop[0]) + 1 :]
+    return all(each.memory is not tile.memory for each in read_in(behind))
 
 
 def barrier_asked(stmt: Sync, resolved: Resolved, group: int | None) -> Barrier:

@@ -30,6 +30,7 @@ from tile2cu.core.expr import Load
 from tile2cu.core.program import Buffer, Copy, Loop, Stmt
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan.body import Lowering
+from tile2cu.plan.order import read_before_sum
 from tile2cu.plan.ping_pong import ping_pong_of, second_part
 from tile2cu.plan.producer import iterations_of, rings_of
 from tile2cu.plan.producer_ops import Iterations, Ring, VisitedWork
@@ -52,17 +53,20 @@ class Prologue:
 class Panels:
     """The panels of a stage, tile by tile; the second warpgroup's columns of `tile` start with panel `first_part`.
 
-    `handed` are the shared tiles by which the owner of an iteration passes values on, `exchanged` the one by which the
-    warpgroups add a running sum, if there is one, and `reuses` the staging tiles that are written in the memory of
-    another tile: (staging, tile). All by name.
+    `first` is the accumulator whose MMAs are issued in order of their iterations, and `handed` are the shared tiles by
+    which the owner of an iteration passes values on. By `exchanged` the warpgroups add a running sum, if there is one.
+    `reuses` are staging tiles that are written in the memory of another tile: (staging, tile); the barriers of the sum
+    suffice for those `summed_before`. All by name.
     """
 
     counts: tuple[tuple[Buffer, int], ...]
     first_part: int
     tile: Buffer
+    first: str
     handed: tuple[str, ...]
     exchanged: str
     reuses: tuple[tuple[str, str], ...]
+    summed_before: tuple[tuple[str, str], ...]
 
     @property
     def total(self) -> int:
@@ -185,14 +189,17 @@ def _panels(resolved: Resolved, pipeline: schedule.Pipeline) -> Panels | None:
     if found is None:
         return None
     counts = tuple((tile, resolved.facts[tile, SHARED_LAYOUT].slabs) for tile in pipeline.buffers)
-    staged = resolved.facts.get(resolved.launch, STORE_STAGING) or ()
+    staged = [each for each in resolved.facts.get(resolved.launch, STORE_STAGING) or () if each.where is not None]
+    reuses = {(each.name, each.where.name): read_before_sum(each.where, resolved) for each in staged if each.where}
     return Panels(
         counts=counts,
         first_part=second_part(found, pipeline, resolved),
         tile=found.second.b.buffer,
+        first=found.own_mmas[0].c.buffer.name,
         handed=(found.tile.name, *(handed_name(tile) for tile in found.row_values)),
         exchanged=handed_name(found.running.total) if found.running is not None else "",
-        reuses=tuple((each.name, each.where.name) for each in staged if each.where is not None),
+        reuses=tuple(pair for pair, summed_before in reuses.items() if not summed_before),
+        summed_before=tuple(pair for pair, summed_before in reuses.items() if summed_before),
     )
 
 

@@ -68,8 +68,9 @@ template <int stages, int slabs, int first_part, int threads> class TmaSlabPipel
   }
   // The slabs of tile k, for consumers. Any thread.
   TL_DEVICE TmaArrivals arrivals(int k) const { return {barriers_.full[k % stages], k / stages & 1}; }
-  // Releases this warpgroup's part of tile k for this warp; no other warpgroup reads that part. It may be overwritten
-  // when all warps of the warpgroup have released it. Called by: whole consumer warps.
+  // Releases this warpgroup's part of tile k for this warp. It may be overwritten when all warps of the warpgroup have
+  // released it: the other warpgroup's reads of the part, if there are any, must be complete before this one is called
+  // (in a ping-pong loop the owner has read all slabs before tl::fragment_stored). Called by: whole consumer warps.
   TL_DEVICE void consumer_release(int k) const {
     sync_warp();  // all lanes have read the stage
     if (lane() == 0) mbarrier_arrive(barriers_.empty[k % stages][warp() / warpgroup_warps]);

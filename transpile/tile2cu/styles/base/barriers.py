@@ -30,8 +30,8 @@ def numbered(wish: str, of: Iterations, names: Names) -> str:
 def barrier_table(producer: Producer, names: Names) -> tuple[str, ...]:
     """A line for each barrier, under their heads, and what holds for all."""
     about = (
-        "The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer "
-        "warp arrives once. TMA writes out-of-bounds elements as zeros."
+        "The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each "
+        "consumer warp arrives once. TMA writes out-of-bounds elements as zeros."
     )
     if producer.multicast:
         about += f" A cluster's first block multicasts the tiles that its blocks share  [{producer.multicast_rule}]"
@@ -73,10 +73,11 @@ def _of_slabs(slabs: Panels, names: Names) -> Iterator[_Row]:
     ranges = f"WAR slabs 0-{slabs.first_part - 1} (g = 0), {slabs.first_part}-{slabs.total - 1} (g = 1)"
     yield "barriers.full[s][n]", _BY_TMA, owner, "RAW slab n"
     yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, ranges
-    yield f"{MMA_STARTED}, k", "warpgroup 0", "warpgroup 1", "issue order of the MMAs"
+    yield f"{MMA_STARTED}, k", "warpgroup 0", "warpgroup 1", f"issue order: {names(slabs.first)} k, k + 1"
     yield f"{FRAGMENT_STORED}, k", owner, other, f"RAW {handed}, {names(slabs.tile.name)}[s]"
     if slabs.exchanged:
-        yield ALLREDUCE_SUM, both, both, f"RAW, WAR {names(slabs.exchanged)}"
+        freed = "".join(f"; WAR {names(tile)}, by {names(staging)}" for staging, tile in slabs.summed_before)
+        yield ALLREDUCE_SUM, both, both, f"RAW {names(slabs.exchanged)}{freed}"
     for staging, tile in slabs.reuses:
         yield SYNC_READERS, both, both, f"WAR {names(tile)}, by {names(staging)}"
 

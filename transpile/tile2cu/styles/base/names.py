@@ -3,7 +3,8 @@
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -103,6 +104,14 @@ class Names:
             kept = name.isascii() and name not in self._reserved and _OF_THE_USER.match(name)
             self._given[name] = name if kept else self.fresh(self._wishes.get(name, name))
         return self._given[name]
+
+    @contextmanager
+    def called(self, others: Mapping[str, str]) -> Iterator[None]:
+        """Inside, some of the user's names have other C++ names, such as those of a lambda's parameters."""
+        before = {name: self(name) for name in others}
+        self._given.update(others)
+        yield
+        self._given.update(before)
 
     def fresh(self, wish: str) -> str:
         """A name that nothing has yet: `wish`, or `wish_1`, `wish_2`, ..."""

@@ -48,8 +48,9 @@ def timeline(op: Overlapped, mask: str, k: str, names: Names) -> tuple[str, ...]
     masked = f" In masked iterations {mask} precedes {process}." if mask else ""
     what = "the two MMAs" if len(firsts) == len(seconds) == 1 else "two groups of MMAs"
     about = (
-        f"Software pipelining of {what}: {second} of iteration {k} - 1 {are} in flight concurrently with {first} "
-        f"and {process} of iteration {k}.{masked} For one warpgroup, with the iteration of each part  [{op.rule}]"
+        f"Software pipelining of {what}: {second} of iteration {k} - 1 {are} issued behind {first} of "
+        f"iteration {k}, and in flight during {process} of iteration {k}.{masked} For one warpgroup, with the "
+        f"iteration of each part  [{op.rule}]"
     )
     units: list[tuple[str, ...]] = [
         ("tensor cores", f"{first} 0", "", ""),
@@ -82,7 +83,7 @@ def released_late(op: Overlapped, tiles: tuple[str, ...], changed: str, wait: st
     """Why a stage is released by an arrival that has a vote as an operand, and no earlier."""
     are = "is" if len(op.first) == 1 else "are"
     return (
-        f"The stage is free since {listed(list(tiles))} {are} complete. It is released here, by an arrival with "
+        f"The stage is free because {listed(list(tiles))} {are} complete. It is released here, by an arrival with "
         f"`{changed}` as an operand: {wait} below follows the arrival, and the arrival follows {process}"
     )
 

@@ -20,7 +20,7 @@ from tile2cu.core.layout import (
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
 from tile2cu.core.program import Buffer
 from tile2cu.plan.registers import Registers
-from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import described, in_cute_notation, of_interleaved
 from tile2cu.styles.base.register_sum import with_sum
@@ -38,9 +38,6 @@ class _Alias:
     reason: str
     loop: str = ""  # over what, where it is no tile's
     users: list[Buffer] = field(default_factory=list)
-
-
-_ITERATIONS = "one iteration, its own or, with a name that ends with _now, that which both multiply"
 
 
 class Layouts:
@@ -136,7 +133,9 @@ class Layouts:
         shape = ", ".join(map(str, layout.shape))
         text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape}); each warpgroup "
         if layout == own:
-            text += f"holds the tile of {_ITERATIONS}, its warp w rows 16 w to 16 w + 15 of each 64 rows"
+            *mine, now = (self.printer.names(each.name) for each in (alternation.computed, *alternation.operands))
+            text += f"holds a whole tile, in {listed(mine)} that of its own iteration, in {now} that of the iteration "
+            text += "whose MMA is next, its warp w rows 16 w to 16 w + 15 of each 64 rows"
             return text + in_cute_notation(layout)
         if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
             groups = layout.threads_of_block // 128

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from tile2cu.core.schedule import handed_name
 from tile2cu.plan.ops import Op
 from tile2cu.plan.ping_pong_ops import (
     AddUp,
@@ -35,8 +36,8 @@ from tile2cu.styles.tl.parts import Parts
 
 Views = tuple[StatementView, ...]
 _EVENTS = {Event.MMAS_ISSUED: tl.MMA_STARTED, Event.STORED: tl.FRAGMENT_STORED}
-_FIRST = "the other warpgroup's MMAs come after these"
-_WHOSE = "for the values of one iteration: a warpgroup's own, those received, or those whose names end with _now"
+_FIRST = "the other's next {} is issued after"
+_WHOSE = "with the values of iteration {}: a warpgroup's own, those received, or those whose names end with _now"
 
 
 def ping_pong(op: PingPong, texts: Texts, body: Parts) -> StatementView:
@@ -50,11 +51,11 @@ def ping_pong(op: PingPong, texts: Texts, body: Parts) -> StatementView:
     return StatementView("overlap", {}, body=lambdas, orelse=(alternate, *summed), notes=loop.notes())
 
 
-def exchange(op: Exchange, k: str, names: Names) -> StatementView:
-    """What the warpgroups exchange of iteration `k`, as a call of headers/tl."""
+def exchange(op: Exchange, k: str, names: Names, first: str) -> StatementView:
+    """What the warpgroups exchange of iteration `k`, as a call of headers/tl; the MMAs add to `first` first."""
     match op:
         case Signal():
-            after = f"  // {_FIRST}" if op.event is Event.MMAS_ISSUED else ""
+            after = f"  // {_FIRST.format(first)}" if op.event is Event.MMAS_ISSUED else ""
             text = f"{tl.NAMED_BARRIER_ARRIVE}<threads>({_EVENTS[op.event]}, {k});{after}"
         case AwaitSignal():
             text = f"{tl.NAMED_BARRIER_SYNC}<threads>({_EVENTS[op.event]}, {k});"
@@ -113,15 +114,17 @@ class _Loop:
 
     def declared(self, part: PingPongPart) -> StatementView:
         """The lambda of a part."""
-        views = tuple(view for each in part.contents for view in self.views(each, part.kind))
+        values = {tile.name: self.names.fresh(f"{tile.name}_{self.texts.k}") for tile in part.values}
+        with self.names.called(values):
+            views = tuple(view for each in part.contents for view in self.views(each, part.kind))
         name, variable = {"name": self.calls[part.kind]}, self.texts.variable if part.asks else ""
         match part.kind:
             case PingPongKind.PREPARE:
                 line = (text_line(variable),) if variable else ()
                 given = (f"int {self.texts.k}",) if part.asks else ()
-                values = ", ".join((*given, *(f"auto& {self.names(tile.name)}" for tile in part.values)))
-                about = tuple(wrapped(_WHOSE, BODY_WIDTH)) if part.values else ()
-                parts = name | {"values": values, "argument": "", "variable": ""}
+                params = ", ".join((*given, *(f"auto& {name}" for name in values.values())))
+                about = tuple(wrapped(_WHOSE.format(self.texts.k), BODY_WIDTH)) if part.values else ()
+                parts = name | {"values": params, "argument": "", "variable": ""}
                 return StatementView("values_part", parts, body=(*line, *views), comments=about)
             case PingPongKind.KEEP:
                 k = self.texts.k
@@ -146,7 +149,11 @@ class _Loop:
 
     def operation(self, op: Op, k: str) -> StatementView:
         """An operation of iteration `k`."""
-        return exchange(op, k, self.names) if isinstance(op, Exchange) else self.body.view(op)
+        return self.exchanged(op, k) if isinstance(op, Exchange) else self.body.view(op)
+
+    def exchanged(self, op: Exchange, k: str) -> StatementView:
+        """What the warpgroups exchange of iteration `k`."""
+        return exchange(op, k, self.names, self.names(self.op.first.name))
 
     # -- steps
 
@@ -205,7 +212,7 @@ class _Loop:
     def added_up(self, op: AddUp) -> StatementView:
         """What follows the loop, with the reason."""
         about = f"Until here {self.names(op.total.name)} has each thread's own elements only  [{self.op.rule}]"
-        view = exchange(op, self.texts.k, self.names)
+        view = self.exchanged(op, self.texts.k)
         return replace(view, line=0, comments=tuple(wrapped(about, BODY_WIDTH)))
 
     # -- comments
@@ -214,13 +221,14 @@ class _Loop:
         """Who does what, and why nobody overwrites what the other still reads."""
         op, names = self.op, self.names
         first, second, now = names(op.first.name), names(op.second.name), names(op.now.name)
-        handed = listed([names(op.tile.name), *(names(each.name) for each in op.handed)])
+        handed = listed([names(op.own.name), *(names(each.name) for each in op.handed)])
+        through = listed([names(op.tile.name), *(names(handed_name(each)) for each in op.handed)])
         about = (
             f"Ping-pong: the two warpgroups alternate. Warpgroup k % 2 owns iteration k: it waits for TMA, computes "
-            f"all of {first}, and passes {handed} to the other through shared memory. Each adds the MMA of every "
+            f"all of {first}, and passes {handed} to the other through {through}. Each adds the MMA of every "
             f"iteration to its own columns of {second}, with {now}, in registers, as operand A. One "
             f"warpgroup runs MMAs while the other computes between its own. No barrier orders the overwriting of "
-            f"{handed}: each warp loads its rows of one iteration before it stores those of the next  [{op.rule}]"
+            f"{through}: each warp loads its rows of one iteration before it stores those of the next  [{op.rule}]"
         )
         return (*wrapped(about, BODY_WIDTH), *self.timeline(first, second))
 

@@ -1,0 +1,39 @@
+"""What heads say of rows that a mask takes out, where loads end with the mask, and where they end elsewhere."""
+
+from pathlib import Path
+
+import pytest
+
+import tile2cu
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "flash_decoding.py"
+LIMIT = "i < length - start"
+MASK = "start + j < length"
+
+
+def heads(text: str, folder: Path) -> list[str]:
+    """The heads of the source and of the header, each in one line."""
+    (folder / EXAMPLE.name).write_text(text, encoding="utf-8")
+    (emitted,) = tile2cu.emit(folder / EXAMPLE.name, target="cuda:sm_80", dim=64, group=8, zero_tail=True).values()
+    files = [each for name, each in emitted.files.items() if name.endswith((".cu", ".h"))]
+    return [" ".join(line.removeprefix("// ") for line in each.splitlines()) for each in files]
+
+
+@pytest.mark.parametrize(
+    ("limit", "mask", "zeroed"),
+    [
+        (LIMIT, MASK, True),
+        ("i < length - start - 1", MASK, True),
+        ("i < length - start + 1", MASK, False),
+        (LIMIT, "start + j < length - 1", False),
+        ("i < length - first", MASK, False),
+    ],
+)
+def test_masked_rows_are_zero_where_no_load_reaches_them(limit: str, mask: str, zeroed: bool, tmp_path: Path) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    assert LIMIT in text and MASK in text
+    found = heads(text.replace(LIMIT, limit).replace(MASK, mask), tmp_path)
+    assert len(found) == 2
+    for head in found:
+        assert ("Masked rows of V (lengths decides which) are not loaded" in head) is zeroed
+        assert ("NaN or infinity in them gives NaN" in head) is not zeroed
