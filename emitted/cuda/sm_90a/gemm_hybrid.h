@@ -19,7 +19,7 @@ extern "C" {
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// tl::max of NaN and a number is the number: NaN becomes 0 at gemm_hybrid.py:107 and 132.
+// tl::max of NaN and a number is the number: NaN becomes 0 at gemm_hybrid.py:112 and 137.
 //
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_hybrid.cu.
 //

@@ -23,20 +23,20 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 8 registers for tiles. These
-// values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     16   8    20,736 bytes of shared memory and 4 registers for tiles; other MMA instructions, partition
-//                         among warps and tiles or their swizzles in shared memory
-//                    32   24,576 bytes of shared memory and 16 registers for tiles; other partition among warps
-//   block_N     64   32   12,288 bytes of shared memory and 4 registers for tiles
-//                    128  36,864 bytes of shared memory and 16 registers for tiles
-//   block_K     64   32   10,240 bytes of shared memory and 8 registers for tiles; other tiles or their swizzles in
-//                         shared memory
-//                    128  40,960 bytes of shared memory and 8 registers for tiles
-//   num_stages  2    1    10,240 bytes of shared memory and 8 registers for tiles
-//                    3    30,720 bytes of shared memory and 8 registers for tiles
-//   threads     128  64   20,480 bytes of shared memory and 16 registers for tiles; other partition among warps
-//                    256  20,480 bytes of shared memory and 4 registers for tiles; other partition among warps
+// of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 8 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     16   8    20,736 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
+//                         partition among warps and tiles or their swizzles in shared memory
+//                    32   24,576 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//   block_N     64   32   12,288 bytes of shared memory and 4 of 255 registers for tiles
+//                    128  36,864 bytes of shared memory and 16 of 255 registers for tiles
+//   block_K     64   32   10,240 bytes of shared memory and 8 of 255 registers for tiles; other tiles or their swizzles
+//                         in shared memory
+//                    128  40,960 bytes of shared memory and 8 of 255 registers for tiles
+//   num_stages  2    1    10,240 bytes of shared memory and 8 of 255 registers for tiles
+//                    3    30,720 bytes of shared memory and 8 of 255 registers for tiles
+//   threads     128  64   20,480 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//                    256  20,480 bytes of shared memory and 4 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

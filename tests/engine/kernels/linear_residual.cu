@@ -25,20 +25,20 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 16,384 bytes of shared memory and 32 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   12,288 bytes of shared memory and 16 registers for tiles
-//                    128  24,576 bytes of shared memory and 64 registers for tiles
-//   block_N     64   32   12,288 bytes of shared memory and 16 registers for tiles
-//                    128  24,576 bytes of shared memory and 64 registers for tiles
-//   block_K     32   16   8,192 bytes of shared memory and 32 registers for tiles; other tiles or their swizzles in
-//                         shared memory
-//                    64   32,768 bytes of shared memory and 32 registers for tiles; other tiles or their swizzles in
-//                         shared memory
-//   num_stages  2    1    8,192 bytes of shared memory and 32 registers for tiles
-//                    3    24,576 bytes of shared memory and 32 registers for tiles
-//   threads     128  64   16,384 bytes of shared memory and 64 registers for tiles; other partition among warps
-//                    256  16,384 bytes of shared memory and 16 registers for tiles; other partition among warps
+// of its value, and so do comments. This kernel takes 16,384 bytes of shared memory and 32 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+//   block_M     64   32   12,288 bytes of shared memory and 16 of 255 registers for tiles
+//                    128  24,576 bytes of shared memory and 64 of 255 registers for tiles
+//   block_N     64   32   12,288 bytes of shared memory and 16 of 255 registers for tiles
+//                    128  24,576 bytes of shared memory and 64 of 255 registers for tiles
+//   block_K     32   16   8,192 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their swizzles
+//                         in shared memory
+//                    64   32,768 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
+//                         swizzles in shared memory
+//   num_stages  2    1    8,192 bytes of shared memory and 32 of 255 registers for tiles
+//                    3    24,576 bytes of shared memory and 32 of 255 registers for tiles
+//   threads     128  64   16,384 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
+//                    256  16,384 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
