@@ -29,8 +29,8 @@ def _files() -> Iterator[tuple[Golden, Path]]:
     """The emitted sources, with the examples that they are of."""
     for golden in GOLDEN:
         for path in sorted((ROOT / "emitted" / golden.folder).glob("*.*")):
-            head = path.read_text(encoding="utf-8").partition("\n")[0] if path.suffix in (".cu", ".hip") else ""
-            if f" from {golden.example} " in head:
+            text = path.read_text(encoding="utf-8") if path.suffix in (".cu", ".hip") else ""
+            if f" from {golden.example} (sha256" in text:
                 yield golden, path
 
 
