@@ -38,9 +38,8 @@ template <ck_tile::index_t... lengths>
 constexpr int digits_product<ck_tile::sequence<lengths...>> = (1 * ... * static_cast<int>(lengths));
 template <class Encoding, int... extents> constexpr bool has_extents = false;
 template <class R, class... H, class PMajor, class PMinor, class YMajor, class YMinor, int... extents>
-constexpr bool
-    has_extents<ck_tile::tile_distribution_encoding<R, ck_tile::tuple<H...>, PMajor, PMinor, YMajor, YMinor>, extents...> =
-        sizeof...(H) == sizeof...(extents) && ((digits_product<H> == extents) && ...);
+constexpr bool has_extents<ck_tile::tile_distribution_encoding<R, ck_tile::tuple<H...>, PMajor, PMinor, YMajor, YMinor>,
+                           extents...> = sizeof...(H) == sizeof...(extents) && ((digits_product<H> == extents) && ...);
 
 // The type in which windows move elements: ck_tile's buffers know no unsigned integers and no bool.
 template <class T> struct InWindows {

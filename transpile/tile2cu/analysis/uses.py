@@ -50,6 +50,11 @@ def statements(body: tuple[Stmt, ...], *kinds: type[Stmt], below: bool = True) -
     return (stmt for stmt in (walk_stmts(body) if below else body) if isinstance(stmt, kinds))
 
 
+def count(body: tuple[Stmt, ...]) -> int:
+    """How many statements a body has, at all depths."""
+    return sum(1 for _ in walk_stmts(body))
+
+
 def exits(body: tuple[Stmt, ...]) -> Iterator[Break | Continue]:
     """The statements of a body that leave the loop around it, or its iteration."""
     for stmt in body:

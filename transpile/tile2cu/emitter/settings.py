@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import count, statements
 from tile2cu.core.decisions import (
     INSTRUCTION,
     PIPELINE,
@@ -24,6 +24,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import WIDTH, listed, table, wrapped
 from tile2cu.targets import Target
 
+_MOST_STATEMENTS = 100  # gemm_hybrid has 65
 Write = Callable[[tuple[Resolved, ...]], object]
 
 
@@ -102,14 +103,17 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     yield "register shares", facts.get(launch, REGISTER_SHARES)
 
 
-def in_words(launches: tuple[Resolved, ...], write: Write) -> tuple[str, ...]:
+def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, ...]:
     """How a tile's size, the stages or the threads are changed, and what their next values give, in lines.
 
-    `write` raises Tile2CuError for a kernel that the style does not support.
+    `write` raises Tile2CuError for a kernel that the style does not support; None for a style that supports all.
+    Kernels of more than _MOST_STATEMENTS statements have no such lines: their decisions take seconds.
     """
-    found = settings(launches)
     first = launches[0]
-    if not found or first.decide is None:
+    if first.decide is None or sum(count(each.launch.body) for each in launches) > _MOST_STATEMENTS:
+        return ()
+    found = settings(launches)
+    if not found:
         return ()
     own = Design.of(launches)
     noun = "LDS" if first.target.is_amd else "shared memory"
@@ -131,7 +135,7 @@ def in_words(launches: tuple[Resolved, ...], write: Write) -> tuple[str, ...]:
     return (*wrapped(text), *table(tuple(rows), WIDTH - len("// ")))
 
 
-def _given(name: str, value: int, own: Design, launches: tuple[Resolved, ...], write: Write) -> str:
+def _given(name: str, value: int, own: Design, launches: tuple[Resolved, ...], write: Write | None) -> str:
     """What a value of a parameter gives, in words: the resources, and which decisions differ; or the error."""
     first = launches[0]
     assert first.decide is not None
@@ -139,7 +143,8 @@ def _given(name: str, value: int, own: Design, launches: tuple[Resolved, ...], w
     try:
         others = first.decide({name: value})
         design = Design.of(others)
-        write(others)
+        if write is not None:
+            write(others)
     except Tile2CuError as error:
         return f"{error.code}: {_on(first.target, error.message)}"
     asked = name in {loop.stages_of for each in launches for loop in statements(each.launch.body, Loop)}

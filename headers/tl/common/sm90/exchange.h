@@ -61,8 +61,8 @@ template <class Tile, class T, class Layout> TL_DEVICE void load_fragment(const 
 }
 
 // Adds the partial row sums that tl::thread_reduce_sum left in the threads of two warpgroups: all threads get the
-// total. `exchange` is a shared tile with one element per row. Both barriers order RAW of `exchange`: warpgroup 1's warps
-// overwrite the rows that they themselves have read. Called by: every thread of both.
+// total. `exchange` is a shared tile with one element per row. Both barriers order RAW of `exchange`: warpgroup 1's
+// warps overwrite the rows that they themselves have read. Called by: every thread of both.
 template <int threads, class T, class Layout, class Exchange>
 TL_DEVICE void allreduce_sum(Fragment<T, Layout>& partials, Exchange& exchange) {
   using Tile = WgmmaAccumulator<Layout::extent, 8>;  // any tile whose rows one warpgroup holds

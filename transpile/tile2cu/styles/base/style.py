@@ -26,6 +26,10 @@ class Style(Protocol):
         """Whether a kernel is the operator() of a functor, whose arguments are one struct, `Kargs`."""
 
     @property
+    def is_partial(self) -> bool:
+        """Whether it lacks some of what the rules decide: writing such a kernel raises T2C-E034."""
+
+    @property
     def offset_bits(self) -> int:
         """The bits of an element's offset in a tensor."""
 

@@ -27,6 +27,7 @@ class Ck:
     # The revision of tools/fetch_ck.py, which the tests compile against.
     uses = "// tested with ck_tile of Composable Kernel e8709c24 (in flash-attn 2.8.3)\nusing namespace ck_tile;"
     functor = True
+    is_partial = True
     offset_bits = 32
     printing = "printf of NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment."
     checked_by = "--device sim"

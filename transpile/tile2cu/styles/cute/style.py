@@ -28,6 +28,7 @@ class Cute:
 
     uses = "// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG\nusing namespace cute;"
     functor = False
+    is_partial = True
     offset_bits = 64
     printing = (
         "print_tensor(NAME) there, by one thread, prints what it holds of a fragment, or all stages of a shared tile, "

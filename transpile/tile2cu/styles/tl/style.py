@@ -48,6 +48,7 @@ class Tl:
 
     uses = ""
     functor = False
+    is_partial = False
     offset_bits = 64
     printing = f'{tl.PRINT}("NAME", NAME) there, by all threads that compute, prints elements with their coordinates.'
     checked_by = ""
