@@ -36,7 +36,7 @@ def gemm_hybrid(
         # parts_per_tile blocks of its own, each with k_tiles_per_part iterations; the iterations behind those are its
         # last part, which one of the spare_programs blocks computes, for tiles_per_spare tiles at most. With 56 split
         # tiles, 132 blocks and 128 iterations: 2 x 56 blocks compute the iterations 0 to 54 and 55 to 109 of a tile, 20
-        # spare blocks 110 to 127 of 3 tiles each. Only where tiles are split: the divisions delay what follows.
+        # spare blocks 110 to 127 of 2 or 3 tiles. Only where tiles are split: the divisions delay what follows.
         parts_per_tile = T.if_then_else(split_tiles > 0, programs // T.max(split_tiles, 1), 0)
         spare_programs = programs - parts_per_tile * split_tiles
         tiles_per_spare = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, T.max(spare_programs, 1)), 0)

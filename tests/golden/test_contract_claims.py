@@ -371,9 +371,13 @@ def test_buffer_loads_that_are_not_tested_reach_any_tile(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", HOPPER, ids=str)
-def test_a_source_asserts_that_an_sm_has_the_registers_that_setmaxnreg_gives(path: Path) -> None:
+def test_a_source_asserts_that_a_block_has_the_registers_that_setmaxnreg_gives(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text.count("consumer_registers = ") == text.count("<= 65536,") == text.count("registers of an SM: ")
+    shares = re.findall(r"int producer_registers = (\d+), consumer_registers = (\d+);", text)
+    assert text.count("consumer_registers = ") == text.count("(65536 / (") == text.count("registers of a block: ")
+    for producer, consumer in shares:
+        threads = int(re.findall(r"constexpr int threads = (\d+);", text)[0])
+        assert threads * int(consumer) + 128 * int(producer) <= (threads + 128) * (65536 // (threads + 128) // 8 * 8)
 
 
 def test_documentation_that_only_restates_the_formula_is_left_out() -> None:
@@ -392,6 +396,6 @@ def test_the_example_of_split_tiles_is_that_of_its_numbers() -> None:
     each = -(-tiles // spare)
     per_part = -(-iterations * each // (1 + of_own * each))
     first, second = f"0 to {per_part - 1}", f"{per_part} to {2 * per_part - 1}"
-    rest = f"{spare} spare blocks {2 * per_part} to {iterations - 1} of {each} tiles each"
+    rest = f"{spare} spare blocks {2 * per_part} to {iterations - 1} of {tiles // spare} or {each} tiles"
     assert f"{of_own} x {tiles} blocks compute the iterations {first} and {second} of a tile, {rest}" in text
     assert (iterations - of_own * per_part) * each <= per_part

@@ -39,7 +39,7 @@ def test_the_places_of_tiles_are_in_the_kernel(path: Path) -> None:
             loop = re.search(r"last iteration of (\w+)", where)
             assert loop
             assert re.search(rf"\bint {loop[1]}\b", code)
-            adds = rf"gemm\w*\([^;]*\b{names}(?!\w|, tl::overwrite\b)"
+            adds = rf"(?:gemm|mma)\w*(?:<[^;(]*>)?\([^;]*\b{names}(?!\w|, tl::overwrite\b)"
             assert re.search(adds, code)
         if "the barrier at its start" in where:
             loop = re.search(r"in iteration (\w+)", where)

@@ -32,8 +32,8 @@ def test_tiles_are_printed_where_the_head_states(
         shutil.copy(path, tmp_path)
     file = tmp_path / "gemm_relu.cu"
     text = file.read_text(encoding="utf-8")
-    head = text.partition("#include")[0]
-    place = re.search(r"C_local +after gemm_relu\.py:24; before (gemm_relu\.py:30), which stores it", head)
+    head = re.sub(r"\n// {6,}(?=\S)", " ", text.partition("#include")[0])
+    place = re.search(r"C_local +after gemm_relu\.py:24; .*; in (gemm_relu\.py:30), right before it is stored", head)
     assert place and "A_shared, B_shared  in iteration ko, after " in head
     kernel = text.replace(f"  // {place[1]}", f'  tl::print("C_local", C_local);\n  // {place[1]}')
     at = kernel.index("\n", kernel.index(wait, kernel.index(f"for (int {stage} = 0; {stage} < num_iterations", 0)))

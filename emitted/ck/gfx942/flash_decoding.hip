@@ -63,7 +63,7 @@
 //   block_N     64   32   16,384 bytes of LDS and 162 of 512 registers for tiles; other tiles or their swizzles in LDS
 //                    128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 per workgroup
 //   num_stages  2    1    49,152 bytes of LDS and 186 of 512 registers for tiles
-//                    3    49,152 bytes of LDS and 186 of 512 registers for tiles; stages: 1
+//                    3    49,152 bytes of LDS and 186 of 512 registers for tiles; 1 stage used
 //   threads     128  64   49,152 bytes of LDS and 372 of 512 registers for tiles; other partition among waves and tiles
 //                         or their swizzles in LDS
 //                    256  32,768 bytes of LDS and 109 of 512 registers for tiles; other partition among waves and tiles
@@ -75,10 +75,10 @@
 //   split: K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are
 //                              visible
 //   split: acc_s               after flash_decoding.py:91
-//   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; before
-//                              flash_decoding.py:111-118, which stores it
-//   split: logsum              before flash_decoding.py:111-118, which stores it
-//   combine: out               before flash_decoding.py:142, which stores it
+//   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; in
+//                              flash_decoding.py:111-118, right before it is stored
+//   split: logsum              in flash_decoding.py:111-118, right before it is stored
+//   combine: out               in flash_decoding.py:142, right before it is stored
 // `tile2cu run flash_decoding.hip --device sim --size batch=... --size kv_heads=... --size group=... --size
 // max_len=...` executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed

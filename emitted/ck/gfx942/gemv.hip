@@ -30,7 +30,7 @@
 // of its value, and so do comments. This kernel takes 40,992 bytes of LDS and 124 of 512 registers for tiles. These
 // values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_N  4    2    24,592 bytes of LDS and 98 of 512 registers for tiles
-//                 8    36,928 bytes of LDS and 240 of 512 registers for tiles; stages: 1
+//                 8    36,928 bytes of LDS and 240 of 512 registers for tiles; 1 stage used
 //   threads  128  64   40,960 bytes of LDS and 244 of 512 registers for tiles
 //                 256  41,024 bytes of LDS and 96 of 512 registers for tiles
 //
@@ -38,7 +38,7 @@
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   a, b   in iteration k, after the barrier behind which all threads' parts of its tile are visible
-//   total  before gemv.py:49-50, which stores it
+//   total  in gemv.py:49-50, right before it is stored
 // `tile2cu run gemv.hip --device sim --size N=... --size K=...` executes the compiled kernel on a simulator;
 // --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
@@ -258,8 +258,8 @@ extern "C" tl_status gemv(const void* A, const void* B, void* C, int N, int K, v
   const tl_status status = gemv_supports(N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B) || !tl::aligned<2>(C)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of all tensors have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 ? gemv_kernel<tl::Aligned<16>> : gemv_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(N);
   return tl::launch(

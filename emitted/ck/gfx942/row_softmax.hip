@@ -36,7 +36,7 @@
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
-//   X_local  before row_softmax.py:29, which stores it
+//   X_local  in row_softmax.py:29, right before it is stored
 // `tile2cu run row_softmax.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
 // FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed

@@ -47,10 +47,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   acc_s  after attention_block_sparse.py:83
-//   acc_o  after attention_block_sparse.py:102-105; a partial sum before the last iteration of k; before
-//          attention_block_sparse.py:108-112, which stores it
+//   acc_o  after attention_block_sparse.py:102-105; a partial sum before the last iteration of k; in
+//          attention_block_sparse.py:108-112, right before it is stored
 // `tile2cu run attention_block_sparse.cu --size batch=... --size heads=... --size seq_len=...` executes this file on
 // a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

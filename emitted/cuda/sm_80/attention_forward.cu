@@ -49,12 +49,13 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention_backward.py:89
-//   acc_o               after attention_backward.py:108-111; a partial sum before the last iteration of k; before
-//                       attention_backward.py:114-120, which stores it
-//   logsum              before attention_backward.py:114-120, which stores it
+//   acc_o               after attention_backward.py:108-111; a partial sum before the last iteration of k; in
+//                       attention_backward.py:114-120, right before it is stored
+//   logsum              in attention_backward.py:114-120, right before it is stored
 // `tile2cu run attention_forward.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a
 // CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

@@ -61,7 +61,8 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention_varlen.py:92
 //   acc_o               after attention_varlen.py:111-114; a partial sum before the last iteration of k

@@ -66,13 +66,14 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: acc_s               after flash_decoding.py:91
-//   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; before
-//                              flash_decoding.py:111-118, which stores it
-//   split: logsum              before flash_decoding.py:111-118, which stores it
-//   combine: out               before flash_decoding.py:142, which stores it
+//   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; in
+//                              flash_decoding.py:111-118, right before it is stored
+//   split: logsum              in flash_decoding.py:111-118, right before it is stored
+//   combine: out               in flash_decoding.py:142, right before it is stored
 // `tile2cu run flash_decoding.cu --size batch=... --size kv_heads=... --size max_len=...` executes this file on a
 // CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

@@ -41,10 +41,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
-//   C_local             after gemm_batched.py:50; a partial sum before the last iteration of ko; before
-//                       gemm_batched.py:51, which stores it
+//   C_local             after gemm_batched.py:50; a partial sum before the last iteration of ko; in gemm_batched.py:51,
+//                       right before it is stored
 // `tile2cu run gemm_batched.cu --size batch=... --size M=... --size N=... --size K=...` executes this file on a CPU
 // and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -191,8 +192,8 @@ extern "C" tl_status gemm_batched(const void* A, const void* B, void* C, int bat
   const tl_status status = gemm_batched_supports(batch, M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 8 == 0 && N % 8 == 0 ? gemm_batched_kernel<tl::Aligned<16>> : gemm_batched_kernel<tl::AnyAlignment>;
   const dim3 grid(programs);

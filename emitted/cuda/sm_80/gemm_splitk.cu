@@ -43,11 +43,12 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   multiply: A_shared, B_shared  in iteration ko, after the barrier at its start
-//   multiply: C_local             after gemm_splitk.py:41; a partial sum before the last iteration of ko; before
-//                                 gemm_splitk.py:42, which stores it
-//   add: total                    before gemm_splitk.py:51, which stores it
+//   multiply: C_local             after gemm_splitk.py:41; a partial sum before the last iteration of ko; in
+//                                 gemm_splitk.py:42, right before it is stored
+//   add: total                    in gemm_splitk.py:51, right before it is stored
 // `tile2cu run gemm_splitk.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
 // wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -229,8 +230,8 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   // gemm_splitk.py:30  launch 1 of 2
   {
     using namespace multiply;
-    // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-    // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+    // Accesses of A, B and parts have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+    // single elements  [vector.tensor.alignment-dispatch]
     const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_splitk_multiply_kernel<tl::Aligned<16>>
                                                  : gemm_splitk_multiply_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M), splits);
@@ -242,8 +243,8 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   // gemm_splitk.py:45  launch 2 of 2
   {
     using namespace add;
-    // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-    // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+    // Accesses of C and parts have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+    // single elements  [vector.tensor.alignment-dispatch]
     const auto chosen = N % 8 == 0 ? gemm_splitk_add_kernel<tl::Aligned<16>> : gemm_splitk_add_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, add_N), tl::ceildiv(M, add_M));
     const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<tl::half*>(C), parts, M, N);

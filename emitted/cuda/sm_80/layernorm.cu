@@ -41,10 +41,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
-//   x     before layernorm.py:32-43, which stores it
-//   mean  before layernorm.py:32-43, which stores it
-//   rstd  before layernorm.py:32-43, which stores it
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
+//   x     in layernorm.py:32-43, right before it is stored
+//   mean  in layernorm.py:32-43, right before it is stored
+//   rstd  in layernorm.py:32-43, right before it is stored
 // `tile2cu run layernorm.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
 // out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
 // compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

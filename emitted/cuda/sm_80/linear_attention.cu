@@ -45,13 +45,14 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   Q_shared, K_shared, V_shared  in iteration c, after the barrier at its start
 //   scores                        after linear_attention.py:53-58
-//   o                             after linear_attention.py:53-58 and linear_attention.py:62-63; before
-//                                 linear_attention.py:65-67, which stores it
-//   state                         after linear_attention.py:62-63; a partial sum before the last iteration of c; before
-//                                 linear_attention.py:68, which stores it
+//   o                             after linear_attention.py:53-58 and linear_attention.py:62-63; in
+//                                 linear_attention.py:65-67, right before it is stored
+//   state                         after linear_attention.py:62-63; a partial sum before the last iteration of c; in
+//                                 linear_attention.py:68, right before it is stored
 // `tile2cu run linear_attention.cu --size batch=... --size seq_len=... --size heads=... --size dim_v=...` executes
 // this file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line;
 // --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck,
@@ -223,8 +224,8 @@ extern "C" tl_status linear_attention(const void* Q, const void* K, const void* 
   const tl_status status = linear_attention_supports(batch, seq_len, heads, dim_v, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, O, State)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of V, O and State have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       dim_v % 8 == 0 ? linear_attention_kernel<tl::Aligned<16>> : linear_attention_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(dim_v, block_V), heads, batch);

@@ -51,10 +51,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   X_shared, packed  in iteration ko, after the barrier at its start
-//   Y_local           after linear_int4.py:50; a partial sum before the last iteration of ko; before
-//                     linear_int4.py:53-55, which stores it
+//   Y_local           after linear_int4.py:50; a partial sum before the last iteration of ko; in linear_int4.py:53-55,
+//                     right before it is stored
 // `tile2cu run linear_int4.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
 // wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -201,8 +202,8 @@ extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, vo
   const tl_status status = linear_int4_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y) || !tl::aligned<2>(S)) return TL_MISALIGNED;
-  // Accesses have up to 4 bytes where the rows of all tensors are 4-byte aligned, and those of all tensors are of
-  // single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 4 bytes where all of these rows are 4-byte aligned; else they are of single elements
+  // [vector.tensor.alignment-dispatch]
   const auto chosen = N % 2 == 0 ? linear_int4_kernel<tl::Aligned<4>> : linear_int4_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),

@@ -57,22 +57,23 @@
 //   block_N     32   16   114,688 bytes of shared memory and 142 of 255 registers for tiles; other partition among
 //                         warps and tiles or their swizzles in shared memory
 //                    64   159,744 bytes of shared memory and 184 of 255 registers for tiles; other partition among
-//                         warps and tiles or their swizzles in shared memory; stages: 1
+//                         warps and tiles or their swizzles in shared memory; 1 stage used
 //   num_stages  2    1    117,760 bytes of shared memory and 156 of 255 registers for tiles
-//                    3    154,624 bytes of shared memory and 156 of 255 registers for tiles; stages: 2
+//                    3    154,624 bytes of shared memory and 156 of 255 registers for tiles; 2 stages used
 //   threads     256  128  153,600 bytes of shared memory and 312 registers for tiles, over the 255 of a thread; other
 //                         partition among warps and tiles or their swizzles in shared memory
 //                    512  154,624 bytes of shared memory and 78 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   attend: KV_shared, K_pe_shared  in iteration k, after the barrier at its start
 //   attend: acc_s                   after mla_decode.py:89-90
-//   attend: acc_o                   after mla_decode.py:109-111; a partial sum before the last iteration of k; before
-//                                   mla_decode.py:122-125, which stores it
-//   attend: logsum                  before mla_decode.py:122-125, which stores it
-//   combine: out                    before mla_decode.py:150, which stores it
+//   attend: acc_o                   after mla_decode.py:109-111; a partial sum before the last iteration of k; in
+//                                   mla_decode.py:122-125, right before it is stored
+//   attend: logsum                  in mla_decode.py:122-125, right before it is stored
+//   combine: out                    in mla_decode.py:150, right before it is stored
 // `tile2cu run mla_decode.cu --size batch=... --size heads=... --size max_len=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

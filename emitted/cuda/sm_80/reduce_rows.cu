@@ -30,8 +30,9 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
-//   total  before reduce_rows.py:25-26, which stores it
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
+//   total  in reduce_rows.py:25-26, right before it is stored
 // `tile2cu run reduce_rows.cu --size M=... --size N=...` executes this file on a CPU and reports races, wrong
 // barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On
 // a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -114,8 +115,8 @@ extern "C" tl_status reduce_rows(const void* X, void* Y, int M, int N, void* /*w
   const tl_status status = reduce_rows_supports(M, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of X have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? reduce_rows_kernel<tl::Aligned<16>> : reduce_rows_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(M, block_M));
   return tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(X), static_cast<float*>(Y), M, N);

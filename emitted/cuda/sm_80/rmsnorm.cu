@@ -23,8 +23,9 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
-//   x  before rmsnorm.py:54-58, which stores it
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
+//   x  in rmsnorm.py:54-58, right before it is stored
 // `tile2cu run rmsnorm.cu --size M=...` executes this file on a CPU and reports races, wrong barriers, out-of-bounds
 // and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer
 // --tool memcheck, racecheck, initcheck or synccheck.

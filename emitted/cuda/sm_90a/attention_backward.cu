@@ -47,19 +47,22 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
-//   prepare: delta                  before attention_backward.py:172-179, which stores it
-//   prepare: o                      before attention_backward.py:172-179, which stores it
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
+//   prepare: delta                  in attention_backward.py:172-179, right before it is stored
+//   prepare: o                      in attention_backward.py:172-179, right before it is stored
 //   gradients: Q_shared, dO_shared  in iteration k, after its consumer_wait
 //   gradients: pT                   after attention_backward.py:214-215 and the wait for that MMA
 //   gradients: dsT                  after attention_backward.py:214-215 and the wait for that MMA
 //   gradients: dv                   after attention_backward.py:224-225 and the wait for that MMA; a partial sum before
-//                                   the last iteration of k; before attention_backward.py:235-236, which stores it
+//                                   the last iteration of k; in attention_backward.py:235-236, right before it is
+//                                   stored
 //   gradients: dk                   after attention_backward.py:227-229 and the wait for that MMA; a partial sum before
-//                                   the last iteration of k; before attention_backward.py:235-236, which stores it
-//   gradients: dq                   after attention_backward.py:232-233 and the wait for that MMA; before
-//                                   attention_backward.py:232-233, which stores it
-//   round_dQ: dq                    before attention_backward.py:241-242, which stores it
+//                                   the last iteration of k; in attention_backward.py:235-236, right before it is
+//                                   stored
+//   gradients: dq                   after attention_backward.py:232-233 and the wait for that MMA; in
+//                                   attention_backward.py:232-233, right before it is stored
+//   round_dQ: dq                    in attention_backward.py:241-242, right before it is stored
 // `tile2cu run attention_backward.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a
 // CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
@@ -432,8 +435,8 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   // attention_backward.py:182  launch 2 of 3
   {
     using namespace gradients;
-    // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-    // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+    // Accesses of Lse and Delta have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+    // single elements  [vector.tensor.alignment-dispatch]
     const auto chosen = seq_len % 4 == 0 ? attention_backward_gradients_kernel<tl::Aligned<16>>
                                          : attention_backward_gradients_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);

@@ -51,11 +51,12 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   K_shared, V_shared  in iteration k_iter, after its consumer_wait
 //   acc_s               after attention_block_sparse.py:83 and the wait for that MMA
 //   acc_o               after attention_block_sparse.py:105 and the wait for that MMA; a partial sum before the last
-//                       iteration of k_iter; before attention_block_sparse.py:108-112, which stores it
+//                       iteration of k_iter; in attention_block_sparse.py:108-112, right before it is stored
 // `tile2cu run attention_block_sparse.cu --size batch=... --size heads=... --size seq_len=...` executes this file on
 // a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
@@ -94,8 +95,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {
@@ -143,6 +146,7 @@ using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
 // [layout.reduce.kept-dimension]
 // scores_max: row reference, at most slack below its maximum
+// in scores_sum and row_sum each thread has only the part of its own elements, until threads add them after the loop
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid: at most one block per SM; the blocks loop over `tiles`, x fastest: (ceildiv(seq_len, block_M), heads, batch)

@@ -54,12 +54,13 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   acc_s               after attention_backward.py:89 and the wait for that MMA
 //   acc_o               after attention_backward.py:111 and the wait for that MMA; a partial sum before the last
-//                       iteration of k; before attention_backward.py:114-120, which stores it
-//   logsum              before attention_backward.py:114-120, which stores it
+//                       iteration of k; in attention_backward.py:114-120, right before it is stored
+//   logsum              in attention_backward.py:114-120, right before it is stored
 // `tile2cu run attention_forward.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a
 // CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
@@ -97,8 +98,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {

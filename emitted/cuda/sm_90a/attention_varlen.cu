@@ -57,7 +57,7 @@
 //                         schedule of the loop
 //   block_N     128  64   132,096 bytes of shared memory and 154 of 240 registers for tiles
 //                    256  197,632 bytes of shared memory and 266 registers for tiles, over the 240 of a thread; other
-//                         schedule of the loop; stages: 1
+//                         schedule of the loop; 1 stage used
 //   num_stages  2    1    132,096 bytes of shared memory and 202 of 240 registers for tiles
 //                    3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
 //   threads     256  128  197,632 bytes of shared memory and 340 registers for tiles, over the 255 of a thread; other
@@ -68,11 +68,12 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   acc_s               after attention_varlen.py:92 and the wait for that MMA
 //   acc_o               after attention_varlen.py:114 and the wait for that MMA; a partial sum before the last
-//                       iteration of k; before attention_varlen.py:121, which stores it
+//                       iteration of k; in attention_varlen.py:121, right before it is stored
 // `tile2cu run attention_varlen.cu --size batch=... --size heads=... --size tokens=... --size tokens_k=... --size
 // max_seqlen=...` executes this file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised
 // accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
@@ -111,8 +112,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {
@@ -155,6 +158,7 @@ using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // [layout.reduce.kept-dimension]
 // scores_max: row reference, at most slack below its maximum
 // logsum: row sum of exponentials
+// in scores_sum and logsum each thread has only the part of its own elements, until threads add them after the loop
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid: at most one block per SM; the blocks loop over `tiles`, x fastest: (ceildiv(max_seqlen, block_M), heads,

@@ -63,10 +63,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   CB_shared, x_shared  in iteration k, after its consumer_wait
 //   y                    after chunk_scan.py:87-89 and chunk_scan.py:120; a partial sum before the last iteration of k;
-//                        before chunk_scan.py:122, which stores it
+//                        in chunk_scan.py:122, right before it is stored
 // `tile2cu run chunk_scan.cu --size batch=... --size seqlen=... --size heads=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

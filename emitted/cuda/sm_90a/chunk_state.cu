@@ -46,10 +46,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   x_shared, B_shared  in iteration k, after its consumer_wait
-//   state               after chunk_state.py:77-81; a partial sum before the last iteration of k; before
-//                       chunk_state.py:82, which stores it
+//   state               after chunk_state.py:77-81; a partial sum before the last iteration of k; in chunk_state.py:82,
+//                       right before it is stored
 // `tile2cu run chunk_state.cu --size batch=... --size seqlen=... --size heads=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

@@ -57,10 +57,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko;
-//                     before dequant.py:70, which stores it
+//   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko; in
+//                     dequant.py:70, right before it is stored
 // `tile2cu run dequant_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -244,8 +245,8 @@ extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, c
   const tl_status status = dequant_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S, Z)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? dequant_gemm_kernel<tl::Aligned<16>> : dequant_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(

@@ -33,9 +33,10 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   x, packed, scales, zeros  in iteration ko, after the barrier at its start
-//   total                     before dequant.py:184, which stores it
+//   total                     in dequant.py:184, right before it is stored
 // `tile2cu run dequant_gemv.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -221,8 +222,8 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   const tl_status status = dequant_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z) || !tl::aligned<2>(Y)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K / group % 16 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);

@@ -37,7 +37,7 @@
 //                    256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block
 //   block_K     64   32   197,632 bytes of shared memory and 96 of 255 registers for tiles; other tiles or their
 //                         swizzles in shared memory
-//                    128  197,632 bytes of shared memory and 96 of 255 registers for tiles; stages: 3
+//                    128  197,632 bytes of shared memory and 96 of 255 registers for tiles; 3 stages used
 //   num_stages  4    3    230,400 bytes of shared memory and 96 of 255 registers for tiles
 //                    5    164,864 bytes of shared memory and 96 of 255 registers for tiles
 //   threads     256  128  132,096 bytes of shared memory and 192 of 255 registers for tiles; other partition among
@@ -46,10 +46,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_clusters.py:48; a partial sum before the last iteration of ko
-//   C_strip             before gemm_clusters.py:64-66, which stores it
+//   C_strip             in gemm_clusters.py:64-66, right before it is stored
 // `tile2cu run gemm_clusters.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

@@ -36,13 +36,13 @@
 //   block_M     128  64   197,632 bytes of shared memory and 102 of 255 registers for tiles; other partition among
 //                         warps, staging of stores and register shares
 //                    256  197,632 bytes of shared memory and 396 registers for tiles, over the 240 of a thread; other
-//                         staging of stores; stages: 3
+//                         staging of stores; 3 stages used
 //   parts       2    1    164,864 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
 //                         partition among warps and staging of stores
 //                    4    197,632 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
-//                         partition among warps and staging of stores; stages: 2
+//                         partition among warps and staging of stores; 2 stages used
 //   num_stages  4    3    214,016 bytes of shared memory and 198 of 240 registers for tiles; other staging of stores
-//                    5    230,400 bytes of shared memory and 198 of 240 registers for tiles; stages: 4
+//                    5    230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used
 //   threads     256  128  230,400 bytes of shared memory and 396 registers for tiles, over the 255 of a thread; other
 //                         partition among warps and register shares
 //                    512  230,400 bytes of shared memory and 102 of 112 registers for tiles; other partition among
@@ -50,11 +50,12 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   A_shared, B_shared  in iteration k, after its consumer_wait
 //   product             after gemm_fp8_scaled.py:30-32
-//   left                before gemm_fp8_scaled.py:66, which stores it
-//   right               before gemm_fp8_scaled.py:68, which stores it
+//   left                in gemm_fp8_scaled.py:66, right before it is stored
+//   right               in gemm_fp8_scaled.py:68, right before it is stored
 // `tile2cu run gemm_fp8_scaled.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -88,8 +89,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // ---- shared memory: 230,400 of 232,448 bytes per block (960 are padding) --------------------------------------------
 struct Shared {
@@ -271,8 +274,8 @@ extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* s
   const tl_status status = gemm_fp8_scaled_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(scales_A, scales_B)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? gemm_fp8_scaled_kernel<tl::Aligned<16>> : gemm_fp8_scaled_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, parts * group), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(

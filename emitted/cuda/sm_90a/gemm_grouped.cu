@@ -52,10 +52,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
-//   C_local             after gemm_batched.py:96; a partial sum before the last iteration of ko; before
-//                       gemm_batched.py:99, which stores it
+//   C_local             after gemm_batched.py:96; a partial sum before the last iteration of ko; in gemm_batched.py:99,
+//                       right before it is stored
 // `tile2cu run gemm_grouped.cu --size tokens=... --size groups=... --size N=... --size K=...` executes this file on
 // a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

@@ -33,10 +33,10 @@
 //                         register shares
 //   block_N     256  128  132,096 bytes of shared memory and 64 of 255 registers for tiles
 //                    512  230,400 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
-//                         register shares; stages: 2
+//                         register shares; 2 stages used
 //   block_K     64   32   140,288 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
 //                         swizzles in shared memory
-//                    128  230,400 bytes of shared memory and 128 of 255 registers for tiles; stages: 2
+//                    128  230,400 bytes of shared memory and 128 of 255 registers for tiles; 2 stages used
 //   num_stages  3    2    164,864 bytes of shared memory and 128 of 255 registers for tiles
 //                    4    230,400 bytes of shared memory and 128 of 255 registers for tiles
 //   threads     256  128  214,016 bytes of shared memory and 256 registers for tiles, over the 255 of a thread; other
@@ -46,10 +46,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
-//   C_local             after gemm_persistent.py:38; a partial sum before the last iteration of ko; before
-//                       gemm_persistent.py:40-42, which stores it
+//   C_local             after gemm_persistent.py:38; a partial sum before the last iteration of ko; in
+//                       gemm_persistent.py:40-42, right before it is stored
 // `tile2cu run gemm_persistent.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

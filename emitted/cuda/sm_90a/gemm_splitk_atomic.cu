@@ -30,10 +30,10 @@
 //                         register shares
 //   block_N     256  128  99,328 bytes of shared memory and 64 of 255 registers for tiles
 //                    512  164,864 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
-//                         register shares; stages: 2
+//                         register shares; 2 stages used
 //   block_K     64   32   74,752 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
 //                         swizzles in shared memory
-//                    128  197,632 bytes of shared memory and 128 of 255 registers for tiles; stages: 2
+//                    128  197,632 bytes of shared memory and 128 of 255 registers for tiles; 2 stages used
 //   num_stages  3    2    99,328 bytes of shared memory and 128 of 255 registers for tiles
 //                    4    197,632 bytes of shared memory and 128 of 255 registers for tiles
 //   threads     256  128  148,480 bytes of shared memory and 256 registers for tiles, over the 255 of a thread; other
@@ -43,10 +43,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
-//   C_local             after gemm_splitk.py:78; a partial sum before the last iteration of ko; before
-//                       gemm_splitk.py:79, which stores it
+//   C_local             after gemm_splitk.py:78; a partial sum before the last iteration of ko; in gemm_splitk.py:79,
+//                       right before it is stored
 // `tile2cu run gemm_splitk_atomic.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

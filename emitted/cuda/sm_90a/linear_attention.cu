@@ -46,13 +46,14 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   Q_shared, K_shared, V_shared  in iteration c, after its consumer_wait
 //   scores                        after linear_attention.py:53-58
 //   o                             after linear_attention.py:53-58 and linear_attention.py:62-63 and the wait for that
-//                                 MMA; before linear_attention.py:65-67, which stores it
-//   state                         after linear_attention.py:62-63; a partial sum before the last iteration of c; before
-//                                 linear_attention.py:68, which stores it
+//                                 MMA; in linear_attention.py:65-67, right before it is stored
+//   state                         after linear_attention.py:62-63; a partial sum before the last iteration of c; in
+//                                 linear_attention.py:68, right before it is stored
 // `tile2cu run linear_attention.cu --size batch=... --size seq_len=... --size heads=... --size dim_v=...` executes
 // this file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line;
 // --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck,

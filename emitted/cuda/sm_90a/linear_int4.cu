@@ -40,7 +40,7 @@
 //   block_M     256  128  148,480 bytes of shared memory and 64 of 255 registers for tiles; other staging of stores and
 //                         register shares
 //                    512  226,304 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
-//                         schedule of the loop; stages: 3
+//                         schedule of the loop; 3 stages used
 //   block_N     128  64   189,440 bytes of shared memory and 64 of 255 registers for tiles; other staging of stores and
 //                         register shares
 //                    256  230,400 bytes of shared memory and 256 registers for tiles, over the 240 of a thread
@@ -48,7 +48,7 @@
 //                         partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
 //                         loop, staging of stores and register shares
 //                    128  214,016 bytes of shared memory and 128 of 240 registers for tiles; other tiles or their
-//                         swizzles in shared memory; stages: 2
+//                         swizzles in shared memory; 2 stages used
 //   num_stages  4    3    209,920 bytes of shared memory and 128 of 240 registers for tiles; other staging of stores
 //                    5    218,112 bytes of shared memory and 128 of 240 registers for tiles
 //   threads     256  128  181,248 bytes of shared memory and 256 registers for tiles, over the 255 of a thread; other
@@ -58,10 +58,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   X_shared, packed  in iteration ko, after its consumer_wait
 //   Y_local           after linear_int4.py:50 and the wait for that MMA; a partial sum before the last iteration of ko;
-//                     before linear_int4.py:55, which stores it
+//                     in linear_int4.py:55, right before it is stored
 // `tile2cu run linear_int4.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
 // wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -93,8 +94,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // ---- shared memory: 181,248 of 232,448 bytes per block (960 are padding) --------------------------------------------
 struct Shared {
@@ -257,8 +260,8 @@ extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, vo
   const tl_status status = linear_int4_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? linear_int4_kernel<tl::Aligned<16>> : linear_int4_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_warpgroup, stream,

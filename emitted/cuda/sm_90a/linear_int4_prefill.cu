@@ -40,7 +40,7 @@
 // tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     256  128  115,712 bytes of shared memory and 100 of 240 registers for tiles
 //                    512  209,920 bytes of shared memory and 276 registers for tiles, over the 240 of a thread; other
-//                         schedule of the loop and staging of stores; stages: 3
+//                         schedule of the loop and staging of stores; 3 stages used
 //   block_N     128  64   140,288 bytes of shared memory and 100 of 240 registers for tiles; other partition among
 //                         warps and staging of stores
 //                    256  164,864 bytes of shared memory and 296 registers for tiles, over the 240 of a thread; other
@@ -58,10 +58,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   X_shared, packed  in iteration ko, after its consumer_wait
 //   Y_local           after linear_int4_prefill.py:71 and the wait for that MMA; a partial sum before the last
-//                     iteration of ko; before linear_int4_prefill.py:73, which stores it
+//                     iteration of ko; in linear_int4_prefill.py:73, right before it is stored
 // `tile2cu run linear_int4_prefill.cu --size M=... --size N=... --size K=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -93,8 +94,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // ---- shared memory: 214,016 of 232,448 bytes per block (960 are padding) --------------------------------------------
 struct Shared {
@@ -271,8 +274,8 @@ extern "C" tl_status linear_int4_prefill(const void* X, const void* W, const voi
   const tl_status status = linear_int4_prefill_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       N % 8 == 0 ? linear_int4_prefill_kernel<tl::Aligned<16>> : linear_int4_prefill_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -56,7 +56,7 @@
 //                    128  T2C-F019: the assertion fails: an iteration's tokens are in one page
 //   num_stages  2    1    223,232 bytes of shared memory and 154 of 240 registers for tiles; other partition among
 //                         warps, schedule of the loop and staging of stores
-//                    3    230,400 bytes of shared memory and 224 of 240 registers for tiles; stages: 2
+//                    3    230,400 bytes of shared memory and 224 of 240 registers for tiles; 2 stages used
 //   threads     256  128  230,400 bytes of shared memory and 298 registers for tiles, over the 255 of a thread; other
 //                         partition among warps, schedule of the loop and register shares
 //                    512  232,448 bytes of shared memory and 82 of 112 registers for tiles; other partition among
@@ -64,11 +64,12 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   KV_shared, K_pe_shared  in iteration k, after its gemm_wait, by warpgroup k % 2
 //   acc_s                   after mla_decode.py:89-90 and the wait for that MMA
 //   acc_o                   after mla_decode.py:111 and the wait for that MMA; a partial sum before the last iteration
-//                           of k; before mla_decode.py:119, which stores it
+//                           of k; in mla_decode.py:119, right before it is stored
 // `tile2cu run mla_decode.cu --size batch=... --size heads=... --size pages=... --size max_pages=...` executes this
 // file on a CPU and reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
@@ -116,8 +117,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // ---- shared memory: 230,400 of 232,448 bytes per block (328 are padding) --------------------------------------------
 struct Shared {
@@ -168,6 +171,7 @@ using Q_pe_local_layout = tl::WgmmaAccumulator<block_H, pe_dim, 1>;
 // same value  [layout.reduce.kept-dimension]
 // scores_max: row reference, at most slack below its maximum
 // logsum: row sum of exponentials
+// in scores_sum and logsum each thread has only the part of its own elements, until threads add them after the loop
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid: (num_split, ceildiv(heads, block_H), batch)

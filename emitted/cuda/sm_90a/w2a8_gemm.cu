@@ -52,10 +52,11 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   Y_local           after w2a8.py:34 and the wait for that MMA; a partial sum before the last iteration of ko; before
-//                     w2a8.py:35, which stores it
+//   Y_local           after w2a8.py:34 and the wait for that MMA; a partial sum before the last iteration of ko; in
+//                     w2a8.py:35, right before it is stored
 // `tile2cu run w2a8_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
 // wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -220,8 +221,8 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<8>(Y)) return TL_MISALIGNED;
-  // Accesses have up to 8 bytes where the rows of all tensors are 8-byte aligned, and those of all tensors are of
-  // single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 8 bytes where all of these rows are 8-byte aligned; else they are of single elements
+  // [vector.tensor.alignment-dispatch]
   const auto chosen = N % 2 == 0 ? w2a8_gemm_kernel<tl::Aligned<8>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream,

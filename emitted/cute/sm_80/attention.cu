@@ -52,8 +52,8 @@
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention.py:100
-//   acc_o               after attention.py:119-122; a partial sum before the last iteration of k; before
-//                       attention.py:125-129, which stores it
+//   acc_o               after attention.py:119-122; a partial sum before the last iteration of k; in
+//                       attention.py:125-129, right before it is stored
 // `tile2cu run attention.cu --device ptx --size batch=... --size heads=... --size seq_len=...` executes the compiled
 // kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool
 // memcheck, racecheck, initcheck or synccheck.

@@ -68,10 +68,10 @@
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: acc_s               after flash_decoding.py:91
-//   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; before
-//                              flash_decoding.py:111-118, which stores it
-//   split: logsum              before flash_decoding.py:111-118, which stores it
-//   combine: out               before flash_decoding.py:142, which stores it
+//   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; in
+//                              flash_decoding.py:111-118, right before it is stored
+//   split: logsum              in flash_decoding.py:111-118, right before it is stored
+//   combine: out               in flash_decoding.py:142, right before it is stored
 // `tile2cu run flash_decoding.cu --device ptx --size batch=... --size kv_heads=... --size group=... --size
 // max_len=...` executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a
 // GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

@@ -41,7 +41,7 @@
 //                    256  147,456 bytes of shared memory and 128 of 255 registers for tiles
 //   block_K     64   32   49,152 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
 //                         swizzles in shared memory
-//                    128  131,072 bytes of shared memory and 64 of 255 registers for tiles; stages: 2
+//                    128  131,072 bytes of shared memory and 64 of 255 registers for tiles; 2 stages used
 //   num_stages  3    2    65,536 bytes of shared memory and 64 of 255 registers for tiles
 //                    4    131,072 bytes of shared memory and 64 of 255 registers for tiles
 //   threads     256  128  98,304 bytes of shared memory and 128 of 255 registers for tiles; other partition among warps
@@ -51,8 +51,8 @@
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
-//   C_local             after gemm.py:51; a partial sum before the last iteration of ko; before gemm.py:63, which
-//                       stores it
+//   C_local             after gemm.py:51; a partial sum before the last iteration of ko; in gemm.py:63, right before it
+//                       is stored
 // `tile2cu run gemm.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.
@@ -207,8 +207,8 @@ extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* 
   const tl_status status = gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(Bias)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       M % 8 == 0 && K % 8 == 0 && N % 4 == 0 ? gemm_kernel<tl::Aligned<16>> : gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -45,8 +45,8 @@
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
-//   C_local             after gemm_splitk.py:128; a partial sum before the last iteration of ko; before
-//                       gemm_splitk.py:129-130, which stores it
+//   C_local             after gemm_splitk.py:128; a partial sum before the last iteration of ko; in
+//                       gemm_splitk.py:129-130, right before it is stored
 // `tile2cu run gemm_streamk.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
 // a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.
@@ -208,8 +208,8 @@ extern "C" tl_status gemm_streamk(const void* A, const void* B, void* C, int M, 
   const tl_status status = gemm_streamk_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 8 == 0 && N % 8 == 0 ? gemm_streamk_kernel<tl::Aligned<16>> : gemm_streamk_kernel<tl::AnyAlignment>;
   const dim3 grid(programs);

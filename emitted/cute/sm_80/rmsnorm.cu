@@ -24,7 +24,7 @@
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
-//   x  before rmsnorm.py:54-58, which stores it
+//   x  in rmsnorm.py:54-58, right before it is stored
 // `tile2cu run rmsnorm.cu --device ptx --size M=...` executes the compiled kernel on a simulator; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
 // synccheck.

@@ -42,7 +42,7 @@
 //                         schedule of the loop and staging of stores
 //   block_N     128  64   132,096 bytes of shared memory and 154 of 240 registers for tiles
 //                    256  197,632 bytes of shared memory and 266 registers for tiles, over the 240 of a thread; other
-//                         schedule of the loop; stages: 1
+//                         schedule of the loop; 1 stage used
 //   num_stages  2    1    132,096 bytes of shared memory and 202 of 240 registers for tiles
 //                    3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
 //   threads     256  128  197,632 bytes of shared memory and 340 registers for tiles, over the 255 of a thread; other
@@ -56,7 +56,7 @@
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   acc_s               after attention.py:100 and the wait for that MMA
 //   acc_o               after attention.py:122 and the wait for that MMA; a partial sum before the last iteration of k;
-//                       before attention.py:125-129, which stores it
+//                       in attention.py:125-129, right before it is stored
 // `tile2cu run attention.cu --device ptx --size batch=... --size heads=... --size seq_len=...` executes the compiled
 // kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool
 // memcheck, racecheck, initcheck or synccheck.
@@ -98,8 +98,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // ---- shared memory: 197,632 of 232,448 bytes per block (944 are padding) --------------------------------------------
 struct Shared {

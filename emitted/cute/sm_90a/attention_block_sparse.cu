@@ -54,7 +54,7 @@
 //   K_shared, V_shared  in iteration k_iter, after its consumer_wait
 //   acc_s               after attention_block_sparse.py:83 and the wait for that MMA
 //   acc_o               after attention_block_sparse.py:105 and the wait for that MMA; a partial sum before the last
-//                       iteration of k_iter; before attention_block_sparse.py:108-112, which stores it
+//                       iteration of k_iter; in attention_block_sparse.py:108-112, right before it is stored
 // `tile2cu run attention_block_sparse.cu --device ptx --size batch=... --size heads=... --size seq_len=...` executes
 // the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer
 // --tool memcheck, racecheck, initcheck or synccheck.
@@ -94,8 +94,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {

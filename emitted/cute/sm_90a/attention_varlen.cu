@@ -56,7 +56,7 @@
 //                    256  T2C-E034: the style `cute` does not support the copy of a tile of Output by TMA
 //   block_N     128  64   132,096 bytes of shared memory and 154 of 240 registers for tiles
 //                    256  197,632 bytes of shared memory and 266 registers for tiles, over the 240 of a thread; other
-//                         schedule of the loop; stages: 1
+//                         schedule of the loop; 1 stage used
 //   num_stages  2    1    132,096 bytes of shared memory and 202 of 240 registers for tiles
 //                    3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
 //   threads     256  128  197,632 bytes of shared memory and 340 registers for tiles, over the 255 of a thread; other
@@ -70,7 +70,7 @@
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   acc_s               after attention_varlen.py:92 and the wait for that MMA
 //   acc_o               after attention_varlen.py:114 and the wait for that MMA; a partial sum before the last
-//                       iteration of k; before attention_varlen.py:121, which stores it
+//                       iteration of k; in attention_varlen.py:121, right before it is stored
 // `tile2cu run attention_varlen.cu --device ptx --size batch=... --size heads=... --size tokens=... --size
 // tokens_k=... --size max_seqlen=...` executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -110,8 +110,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {

@@ -59,8 +59,8 @@
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko;
-//                     before dequant.py:70, which stores it
+//   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko; in
+//                     dequant.py:70, right before it is stored
 // `tile2cu run dequant_gemm.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
 // a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.
@@ -310,8 +310,8 @@ extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, c
   const tl_status status = dequant_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S, Z)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? dequant_gemm_kernel<tl::Aligned<16>> : dequant_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream, make_X_map(X, M, K),

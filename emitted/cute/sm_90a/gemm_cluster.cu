@@ -43,8 +43,8 @@
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
-//   C_local  after gemm_cluster.py:48-49; a partial sum before the last iteration of k; before gemm_cluster.py:54,
-//            which stores it
+//   C_local  after gemm_cluster.py:48-49; a partial sum before the last iteration of k; in gemm_cluster.py:54, right
+//            before it is stored
 // `tile2cu run gemm_cluster.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
 // a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.

@@ -37,7 +37,7 @@
 //                    256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block
 //   block_K     64   32   197,632 bytes of shared memory and 96 of 255 registers for tiles; other tiles or their
 //                         swizzles in shared memory
-//                    128  197,632 bytes of shared memory and 96 of 255 registers for tiles; stages: 3
+//                    128  197,632 bytes of shared memory and 96 of 255 registers for tiles; 3 stages used
 //   num_stages  4    3    230,400 bytes of shared memory and 96 of 255 registers for tiles
 //                    5    164,864 bytes of shared memory and 96 of 255 registers for tiles
 //   threads     256  128  132,096 bytes of shared memory and 192 of 255 registers for tiles; other partition among
@@ -49,7 +49,7 @@
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_clusters.py:48; a partial sum before the last iteration of ko
-//   C_strip             before gemm_clusters.py:64-66, which stores it
+//   C_strip             in gemm_clusters.py:64-66, right before it is stored
 // `tile2cu run gemm_clusters.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
 // a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.

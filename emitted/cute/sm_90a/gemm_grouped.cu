@@ -54,8 +54,8 @@
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
-//   C_local             after gemm_batched.py:96; a partial sum before the last iteration of ko; before
-//                       gemm_batched.py:99, which stores it
+//   C_local             after gemm_batched.py:96; a partial sum before the last iteration of ko; in gemm_batched.py:99,
+//                       right before it is stored
 // `tile2cu run gemm_grouped.cu --device ptx --size tokens=... --size groups=... --size N=... --size K=...` executes
 // the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer
 // --tool memcheck, racecheck, initcheck or synccheck.

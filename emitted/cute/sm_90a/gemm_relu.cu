@@ -34,11 +34,11 @@
 //                         staging of stores and register shares
 //   block_N     256  128  132,096 bytes of shared memory and 64 of 255 registers for tiles
 //                    512  164,864 bytes of shared memory and 256 registers for tiles, over the 240 of a thread; other
-//                         staging of stores and register shares; stages: 2
+//                         staging of stores and register shares; 2 stages used
 //   block_K     64   32   140,288 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
 //                         swizzles in shared memory
-//                    128  197,632 bytes of shared memory and 128 of 255 registers for tiles; other staging of stores;
-//                         stages: 2
+//                    128  197,632 bytes of shared memory and 128 of 255 registers for tiles; other staging of stores; 2
+//                         stages used
 //   num_stages  3    2    164,864 bytes of shared memory and 128 of 255 registers for tiles
 //                    4    197,632 bytes of shared memory and 128 of 255 registers for tiles; other staging of stores
 //   threads     256  128  214,016 bytes of shared memory and 256 registers for tiles, over the 255 of a thread; other
@@ -50,8 +50,8 @@
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
-//   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; before gemm_relu.py:30,
-//                       which stores it
+//   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right
+//                       before it is stored
 // `tile2cu run gemm_relu.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.

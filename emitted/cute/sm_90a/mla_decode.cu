@@ -55,7 +55,7 @@
 //                         swizzles in shared memory and staging of stores
 //                    128  T2C-F019: the assertion fails: an iteration's tokens are in one page
 //   num_stages  2    1    223,232 bytes of shared memory and 154 of 240 registers for tiles; other staging of stores
-//                    3    231,424 bytes of shared memory and 154 of 240 registers for tiles; stages: 2
+//                    3    231,424 bytes of shared memory and 154 of 240 registers for tiles; 2 stages used
 //   threads     256  128  230,400 bytes of shared memory and 298 registers for tiles, over the 255 of a thread; other
 //                         partition among warps and register shares
 //                    512  232,448 bytes of shared memory and 82 of 112 registers for tiles; other partition among warps
@@ -66,8 +66,8 @@
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   KV_shared, K_pe_shared  in iteration k, after its consumer_wait
 //   acc_s                   after mla_decode.py:89-90
-//   acc_o                   after mla_decode.py:111; a partial sum before the last iteration of k; before
-//                           mla_decode.py:119, which stores it
+//   acc_o                   after mla_decode.py:111; a partial sum before the last iteration of k; in
+//                           mla_decode.py:119, right before it is stored
 // `tile2cu run mla_decode.cu --device ptx --size batch=... --size heads=... --size pages=... --size max_pages=...`
 // executes the compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU:
 // compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
@@ -116,8 +116,10 @@ constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
-static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= 65536,
-              "registers of an SM: regenerate this file");
+// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
+              "registers of a block: regenerate this file");
 
 // ---- shared memory: 231,424 of 232,448 bytes per block (984 are padding) --------------------------------------------
 struct Shared {

@@ -34,7 +34,7 @@
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   x, W_shared  in iteration ko, after the barrier at its start
-//   total        before w2a8.py:86-87, which stores it
+//   total        in w2a8.py:86-87, right before it is stored
 // `tile2cu run w2a8_gemv.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.
@@ -203,8 +203,8 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of X and W have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 64 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(X),

@@ -33,8 +33,9 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
-//   X_local  before row_softmax.py:29, which stores it
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
+//   X_local  in row_softmax.py:29, right before it is stored
 // `tile2cu run row_softmax.hip --size M=...` executes this file on a CPU and reports races, wrong barriers,
 // out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed

@@ -101,7 +101,7 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
             stored.setdefault(stmt.src.buffer.memory, []).append(place)
     for tile in dict.fromkeys((*sums, *stored)):
         parts = [_computed(tile, sums[tile], resolved)] if tile in sums else []
-        parts += [f"before {listed([*dict.fromkeys(stored[tile])])}, which stores it"] if tile in stored else []
+        parts += [f"in {listed([*dict.fromkeys(stored[tile])])}, right before it is stored"] if tile in stored else []
         yield f"  {own}{ascii_name(tile.name)}", "; ".join(parts)
 
 

@@ -367,9 +367,11 @@ def _choice(resolved: Resolved, printer: Printer, more: tuple[Multiple, ...]) ->
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
     bytes_ = rows_aligned_to(resolved, more)
+    unknown = [printer.names(each.name) for each in viewed_tensors(resolved) if resolved.row_alignment(each) == 0]
+    of = "all tensors" if more or not unknown else listed(unknown)
     comment = (
-        f"Accesses have up to {bytes_} bytes where the rows of all tensors are {bytes_}-byte aligned, and those of "
-        f"all tensors are of single elements where one's are not  [{rule_of_rows(resolved)}]"
+        f"Accesses of {of} have up to {bytes_} bytes where all of these rows are {bytes_}-byte aligned; else they are "
+        f"of single elements  [{rule_of_rows(resolved)}]"
     )
     kernel = resolved.function
     text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED}<{bytes_}>> : {kernel}<{ANY_ALIGNMENT}>;"

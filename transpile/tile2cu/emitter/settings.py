@@ -172,7 +172,8 @@ def differences(own: Design, other: Design, *, asked: int = 0) -> str:
     names = [name for name in before if before[name] != now.get(name)]
     parts = [f"other {listed(names)}"] if names else []
     if set(other.stages) != {asked} if asked else other.stages != own.stages:
-        parts.append(f"stages: {listed([*map(str, dict.fromkeys(other.stages))])}" if other.stages else "no stages")
+        used = listed([*map(str, dict.fromkeys(other.stages))])
+        parts.append(f"{used} stage{'s' * (used != '1')} used" if other.stages else "no stages")
     return "; ".join(parts)
 
 

@@ -123,8 +123,11 @@ def _register_shares(resolved: Resolved) -> Iterator[Declaration]:
         )
         text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
         text += (
-            "\nstatic_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <= "
-            f'{resolved.target.registers_of_block}, "registers of an SM: regenerate this file");'
+            "\n// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.\n"
+            "static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=\n"
+            "                  (threads + tl::producer_warpgroup) *\n                      "
+            f"({resolved.target.registers_of_block} / (threads + tl::producer_warpgroup) / 8 * 8),\n"
+            '              "registers of a block: regenerate this file");'
         )
         yield Declaration(text, tuple(wrapped(about)))
 

@@ -60,13 +60,15 @@ class Registers:
 
     `prefetched` of them hold the next tile before it is stored. A GEMM by MFMA has `read_operands` more of what it has
     read from LDS, for `operand_steps` steps along K. `operands` are the tiles that MMAs read as their first operand,
-    `loaded` those of them that copies from memory write; `random` is the state of a generator.
+    `loaded` those of them that copies from memory write; `partial` are row sums of which each thread has its own
+    elements' part until their loop has ended; `random` is the state of a generator.
     """
 
     declared: tuple[Fragment | LocalArray, ...]
     loops: tuple[LoopSpread, ...]
     operands: tuple[Buffer, ...]
     loaded: tuple[Buffer, ...]
+    partial: tuple[Buffer, ...]
     alternation: Alternation | None
     random: bool
     count: int
@@ -113,6 +115,12 @@ def registers(resolved: Resolved) -> Registers:
         operands=tuple(op.a.buffer for op in stmts if isinstance(op, Gemm)),
         loaded=tuple(
             op.dst.buffer for op in stmts if isinstance(op, Copy) and op.src.buffer.scope is not Scope.FRAGMENT
+        ),
+        partial=tuple(
+            tile
+            for loop in stmts
+            if (schedule := facts.get(loop, SCHEDULE)) is not None and (late := schedule.running) is not None
+            for tile in (late.reduce.dst, late.total)
         ),
         alternation=None
         if found is None

@@ -53,11 +53,12 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   acc_s               after attention.py:100
-//   acc_o               after attention.py:119-122; a partial sum before the last iteration of k; before
-//                       attention.py:125-129, which stores it
+//   acc_o               after attention.py:119-122; a partial sum before the last iteration of k; in
+//                       attention.py:125-129, right before it is stored
 // `tile2cu run attention.cu --size batch=... --size heads=... --size seq_len=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

@@ -122,6 +122,9 @@ class Layouts:
             *self._operand_about(alias),
             *(f"{self.printer.names(tile.name)}: {tile.comment}" for tile in alias.users if tile.comment),
         ]
+        if partial := [self.printer.names(tile.name) for tile in alias.users if tile in self.registers.partial]:
+            own = "only the part of its own elements, until threads add them after the loop"
+            comments.append(f"in {listed(partial)} each thread has {own}")
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
 
     def _about(self, layout: FragmentLayout) -> str:

@@ -50,7 +50,10 @@ class Tl:
     functor = False
     is_partial = False
     offset_bits = 64
-    printing = f'{tl.PRINT}("NAME", NAME) there, by all threads that compute, prints elements with their coordinates.'
+    printing = (
+        f'{tl.PRINT}("NAME", NAME) there, by all threads that compute, prints elements with their coordinates; a tile '
+        "in stages is NAME[s], with the stage s that the statements there read."
+    )
     checked_by = ""
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
