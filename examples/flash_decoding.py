@@ -29,8 +29,8 @@ def flash_decoding(
 
     Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). Q and the tokens of K and V
     must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the weights exp2(score - row maximum), in log2
-    units, are then at most 2**(1/2), where the difference is one FMA (nvcc's default, -fmad=true). Larger ones may give
-    infinity.
+    units, are then at most 2**(1/2), where the difference is one FMA (default: nvcc's -fmad=true, hipcc's
+    -ffp-contract=fast). Larger ones may give infinity.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"

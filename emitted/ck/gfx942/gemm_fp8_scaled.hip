@@ -36,23 +36,23 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
 // of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 248 of 512 registers for tiles. These
 // values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   40,960 bytes of LDS and 140 of 512 registers for tiles
+//   block_M     128  64   40,960 bytes of LDS and 140 of 256 registers for tiles
 //                    256  65,536 bytes of LDS and 464 of 512 registers for tiles
-//   parts       2    1    65,536 bytes of LDS and 164 of 512 registers for tiles; other MMA instructions and partition
-//                         among waves; 2 stages used
+//   parts       2    1    65,536 bytes of LDS and 164 of 256 registers for tiles; other MMA instructions and partition
+//                         among waves; stages: 2
 //                    4    T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 per workgroup
-//   num_stages  4    3    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
-//                    5    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
+//   num_stages  4    3    49,152 bytes of LDS and 248 of 512 registers for tiles; stages: 1
+//                    5    49,152 bytes of LDS and 248 of 512 registers for tiles; stages: 1
 //   threads     256  128  49,152 bytes of LDS and 488 of 512 registers for tiles; other partition among waves
-//                    512  49,152 bytes of LDS and 124 of 512 registers for tiles; other partition among waves
+//                    512  49,152 bytes of LDS and 124 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   A_shared, B_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   product             after gemm_fp8_scaled.py:30-32
-//   left                in gemm_fp8_scaled.py:66, right before it is stored
-//   right               in gemm_fp8_scaled.py:68, right before it is stored
+//   left                before gemm_fp8_scaled.py:66, which stores it
+//   right               before gemm_fp8_scaled.py:68, which stores it
 // `tile2cu run gemm_fp8_scaled.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel
 // on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
@@ -128,14 +128,16 @@ using B_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<8, 4
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<B_shared_copy, parts * group, group>);
-// A_shared as operand A: 16 consecutive k per lane
+// A_shared as operand A: 16 consecutive k per lane; element i of MFMA step s is k = 64 (s / 2) + 16 (lane / 16) + 8
+// (s % 2) + i
 // m = (wave / 2, value / 32, lane % 16), k = (value / 16 % 2, lane / 16, value % 16)
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<A_shared_operand_layout, block_M, group>);
-// B_shared as operand B: 16 consecutive k per lane
+// B_shared as operand B: 16 consecutive k per lane; element i of MFMA step s is k = 64 (s / 2) + 16 (lane / 16) + 8
+// (s % 2) + i
 // n = (wave % 2, value / 32, lane / 4 % 4, lane % 4), k = (value / 16 % 2, lane / 16, value % 16)
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 4, 4>, sequence<2, 4, 16>>,
@@ -322,8 +324,8 @@ extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* s
   const tl_status status = gemm_fp8_scaled_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(scales_A, scales_B)) return TL_MISALIGNED;
-  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
-  // single elements  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 16 == 0 && N % 8 == 0 ? gemm_fp8_scaled_kernel<tl::Aligned<16>> : gemm_fp8_scaled_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);

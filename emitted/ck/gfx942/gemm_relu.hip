@@ -27,26 +27,26 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 512 registers for tiles. These
+// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles. These
 // values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   24,576 bytes of LDS and 44 of 512 registers for tiles
-//                    256  49,152 bytes of LDS and 152 of 512 registers for tiles
-//   block_N     128  64   24,576 bytes of LDS and 44 of 512 registers for tiles
-//                    256  49,152 bytes of LDS and 152 of 512 registers for tiles; other tiles or their swizzles in LDS
-//   block_K     32   16   16,384 bytes of LDS and 72 of 512 registers for tiles; other tiles or their swizzles in LDS
-//                    64   65,536 bytes of LDS and 96 of 512 registers for tiles; other tiles or their swizzles in LDS
-//   num_stages  3    2    16,384 bytes of LDS and 80 of 512 registers for tiles; 1 stage used
-//                    4    32,768 bytes of LDS and 80 of 512 registers for tiles; 2 stages used
-//   threads     256  128  32,768 bytes of LDS and 160 of 512 registers for tiles; other partition among waves and tiles
+//   block_M     128  64   24,576 bytes of LDS and 44 of 256 registers for tiles
+//                    256  49,152 bytes of LDS and 152 of 256 registers for tiles
+//   block_N     128  64   24,576 bytes of LDS and 44 of 256 registers for tiles
+//                    256  49,152 bytes of LDS and 152 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   block_K     32   16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                    64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   num_stages  3    2    16,384 bytes of LDS and 80 of 256 registers for tiles; stages: 1
+//                    4    32,768 bytes of LDS and 80 of 256 registers for tiles; stages: 2
+//   threads     256  128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and tiles
 //                         or their swizzles in LDS
-//                    512  32,768 bytes of LDS and 40 of 512 registers for tiles; other partition among waves
+//                    512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   A_shared, B_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
-//   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right
-//                       before it is stored
+//   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; before gemm_relu.py:30,
+//                       which stores it
 // `tile2cu run gemm_relu.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
@@ -96,8 +96,8 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; value 4 t + r is register r of MFMA t, of 4 that each own
-// runs of 4 of these columns  [layout.gemm.mfma-accumulator]
+// 2), a lane 16 neighbouring columns of a row at a time; value 16 m + 4 t + r is register r of MFMA t, of 4 that
+// each own runs of 4 of these columns, in the wave's 16 rows from 16 m  [layout.gemm.mfma-accumulator]
 // i = (wave / 2, value / 16, lane % 16), j = (wave % 2, lane / 16, value % 16)
 using C_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
@@ -124,14 +124,14 @@ using B_shared_stored =
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
 static_assert(tl::has_extents<B_shared_stored, block_K, block_N>);
-// A_shared as operand A: 8 consecutive k per lane
+// A_shared as operand A: 8 consecutive k per lane; element i of MFMA step s is k = 8 (lane / 16) + 4 s + i
 // m = (wave / 2, value / 8, lane % 16), k = (lane / 16, value % 8)
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<0, 2>>,
                                sequence<1, 2>, sequence<1, 1>>;
 static_assert(tl::has_extents<A_shared_operand_layout, block_M, block_K>);
-// B_shared as operand B: 8 consecutive k per lane
+// B_shared as operand B: 8 consecutive k per lane; element i of MFMA step s is k = 8 (lane / 16) + 4 s + i
 // k = (lane / 16, value % 8), n = (wave % 2, lane / 4 % 4, value / 8, lane % 4)
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 8>, sequence<2, 4, 4, 4>>,
@@ -285,8 +285,8 @@ extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int
   const tl_status status = gemm_relu_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
-  // single elements  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);
   return tl::launch(chosen, grid, Kernel::kBlockSize, stream,

@@ -31,25 +31,25 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 512 registers for tiles. These
+// of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles. These
 // values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   14,336 bytes of LDS and 28 of 512 registers for tiles
-//                    128  26,624 bytes of LDS and 100 of 512 registers for tiles
-//   block_N     64   32   13,312 bytes of LDS and 36 of 512 registers for tiles
-//                    128  28,672 bytes of LDS and 88 of 512 registers for tiles
-//   block_K     128  64   9,216 bytes of LDS and 44 of 512 registers for tiles; other tiles or their swizzles in LDS
-//                    256  36,864 bytes of LDS and 72 of 512 registers for tiles
-//   num_stages  2    1    18,432 bytes of LDS and 52 of 512 registers for tiles
-//                    3    28,672 bytes of LDS and 52 of 512 registers for tiles; 2 stages used
-//   threads     128  64   18,432 bytes of LDS and 104 of 512 registers for tiles; other partition among waves
-//                    256  18,432 bytes of LDS and 28 of 512 registers for tiles; other partition among waves
+//   block_M     64   32   14,336 bytes of LDS and 28 of 256 registers for tiles
+//                    128  26,624 bytes of LDS and 100 of 256 registers for tiles
+//   block_N     64   32   13,312 bytes of LDS and 36 of 256 registers for tiles
+//                    128  28,672 bytes of LDS and 88 of 256 registers for tiles
+//   block_K     128  64   9,216 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                    256  36,864 bytes of LDS and 72 of 256 registers for tiles
+//   num_stages  2    1    18,432 bytes of LDS and 52 of 256 registers for tiles
+//                    3    28,672 bytes of LDS and 52 of 256 registers for tiles; stages: 2
+//   threads     128  64   18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
+//                    256  18,432 bytes of LDS and 28 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
-//   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; in w2a8.py:35, right before it
-//                     is stored
+//   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; before w2a8.py:35, which stores
+//                     it
 // `tile2cu run w2a8_gemm.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
@@ -120,14 +120,16 @@ using packed_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 32,
                                                tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<0>, sequence<1, 0>>,
                                                sequence<1, 2>, sequence<2, 1>>;
 static_assert(tl::has_extents<packed_copy, block_N, block_K / 4>);
-// X_shared as operand A: 16 consecutive k per lane
+// X_shared as operand A: 16 consecutive k per lane; element i of MFMA step s is k = 64 (s / 2) + 16 (lane / 16) + 8
+// (s % 2) + i
 // m = (wave, value / 32, lane % 16), k = (value / 16 % 2, lane / 16, value % 16)
 using X_shared_operand_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<X_shared_operand_layout, block_M, block_K>);
-// W_shared as operand B: 16 consecutive k per lane
+// W_shared as operand B: 16 consecutive k per lane; element i of MFMA step s is k = 64 (s / 2) + 16 (lane / 16) + 8
+// (s % 2) + i
 // n = (value / 32, lane / 4 % 4, lane % 4), k = (value / 16 % 2, lane / 16, value % 16)
 using W_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 4, 4>, sequence<2, 4, 16>>,
@@ -280,8 +282,8 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
-  // Accesses of X, W and Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
-  // single elements  [vector.tensor.alignment-dispatch]
+  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
+  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 64 == 0 && N % 4 == 0 ? w2a8_gemm_kernel<tl::Aligned<16>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);

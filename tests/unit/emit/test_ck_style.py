@@ -198,7 +198,9 @@ def test_an_operand_beside_registers_is_stored_in_their_order() -> None:
     assert text.count("through VGPRs") == text.count("through VGPRs by ds_read_b128") == 2
     assert text.count("free of bank conflicts") == 2
     assert "2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; slab s begins at" in text
-    assert "value 4 t + r of acc_o is register r of MFMA t" in text, "Q_local has the layout, and is an operand"
+    assert "value 8 n + 4 t + r of acc_o is register r of MFMA t" in text, "Q_local has the layout, and is an operand"
+    assert "element i of MFMA step s is k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i" in text, "K_shared"
+    assert "element i of MFMA step s is k = 16 s + 4 (lane / 16) + i" in text, "V_shared, beside registers"
     assert "up to 64 for operands of a GEMM and 16 for a tile's transpose" in found.source
 
 

@@ -157,14 +157,48 @@ def _in_all(part: str, held: Held) -> bool:
     return bool(found) and all(len(set(each)) == int(found[1] or 1) for each in held.threads)
 
 
+_TILE = r"(?:(?P<held>\d+) (?:\((?P<tiles>\d+) m \+ n\)|(?P<one>[mn])) \+ )?"
+_WHERE = (
+    r"(?:, in the wave's (?:(?P<rows>\d+) rows from (?P=rows) m)?(?: and )?"
+    r"(?:(?P<columns>\d+) columns from (?P=columns) n)?)?"
+)
+
+
+def tile_of(found: re.Match[str], value: int) -> tuple[int, int]:
+    """The numbers m and n of the rows and columns of a value."""
+    if not found["held"]:
+        return 0, 0
+    number = value // int(found["held"])
+    return divmod(number, int(found["tiles"])) if found["tiles"] else (number, 0)[:: 1 if found["one"] == "m" else -1]
+
+
+def _tiles_of_waves(found: re.Match[str], held: Held) -> bool:
+    """Each value is in the rows and columns of its wave that m and n are said to have."""
+    extents = (int(found["rows"] or 0), int(found["columns"] or 0))
+    per_tile = 4 * int(found["count"])
+    if per_tile != int(found["held"] or len(held.threads[0])):
+        return False
+    for w in held.waves:
+        first = (min(held.rows(w, held.wave)), min(held.columns(w, held.wave)))
+        for thread in held.threads[w * held.wave : (w + 1) * held.wave]:
+            for value, place in enumerate(thread):
+                assert place is not None
+                for at, start, extent, number in zip(place, first, extents, tile_of(found, value), strict=True):
+                    if (at - start) // extent != number if extent else number:
+                        return False
+    return True
+
+
 def _interleaved(part: str, held: Held) -> bool:
     """The register of an MFMA's result as `register_of` has it, in a run of neighbouring columns of a lane."""
     found = re.fullmatch(
-        r"value (\d+) r \+ t(?: of [\w, ]+)? is register r of MFMA t, of (\d+) that interleave their columns", part
+        rf"value {_TILE}(?P<factor>\d+) r \+ t(?: of [\w, ]+)? is register r of MFMA t, of (?P<count>\d+) that "
+        rf"interleave their columns{_WHERE}",
+        part,
     )
-    if not found:
+    if not found or not _tiles_of_waves(found, held):
         return False
-    factor, count = map(int, found.groups())
+    factor, count = int(found["factor"]), int(found["count"])
     formula = re.search(r"const int in_group = (.*?);", _MFMA.read_text(encoding="utf-8"))
     assert formula is not None
     python = formula[1].replace("Shape::", "").replace("Interleave::", "").replace("/", "//")
@@ -303,8 +337,9 @@ def runs(held: Held) -> set[int]:
 CK = sorted((ROOT / "emitted/ck").glob("**/*.hip"))
 _BLOCK_GEMM = ROOT / "headers/tl/ck.h"
 _OF_CK = re.compile(
-    r"a lane (\d+) neighbouring columns of a row at a time; value (\d+) t \+ r(?: of [\w, ]+)? is register r of MFMA "
-    r"t, of (\d+) that each own runs of (\d+) of these columns"
+    r"a lane (\d+) neighbouring columns of a row at a time; value (?:(\d+) (\(\d+ m \+ n\)|[mn]) \+ )?"
+    r"(\d+) t \+ r(?: of [\w, ]+)? is register r of MFMA t, of (\d+) that each own runs of (\d+) of these columns"
+    r".*? i = \(([^)]*)\), j = \(([^)]*)\)"
 )
 
 
@@ -317,11 +352,44 @@ def test_the_columns_of_ck_s_mfmas_are_those_that_block_gemm_places() -> None:
     for path in CK:
         words = re.sub(r"\n// ", " ", path.read_text(encoding="utf-8"))
         assert "that interleave their columns" not in words
-        for held, factor, count, run in (map(int, each) for each in _OF_CK.findall(words)):
+        for each in _OF_CK.finditer(words):
+            held, factor, count, run = map(int, each.group(1, 4, 5, 6))
+            groups = int((re.search(r"\d+", each[3] or "") or ["1"])[0])
+            assert each[2] is None or int(each[2]) == held
+            assert (f"value / {held * groups}" in each[7]) == ("m" in (each[3] or "")), each[0]
+            assert (f"value / {held}" in each[8]) == ("n" in (each[3] or "")), each[0]
             fixed = {"row": 0, "n": count, "group": 0, "count": count, "run": 4, "in_c": 4}
             places = {(t, r): eval(place, {}, {**fixed, "t": t, "e": r}) for t in range(count) for r in range(4)}
             assert held == count * run and set(places.values()) == set(range(held))
             assert all(at == factor * t + r for (t, r), at in places.items())
             assert all({places[t, r] for r in range(run)} == set(range(run * t, run * t + run)) for t in range(count))
+            checked += 1
+    assert checked
+
+
+_STEPS = re.compile(
+    r"as operand [AB]: (\d+) consecutive k per lane; element i of MFMA step s is k = (.*?) (?:k|m|n) = \(.*?"
+    r"using \w+ =", re.S
+)  # fmt: skip
+_K_DIGITS = re.compile(r"\bk = \((?:value / \d+(?: % (\d+))?, )?lane / (\d+), value % (\d+)\)")
+
+
+def test_the_k_of_ck_s_steps_are_those_of_their_operands() -> None:
+    """tl::block_gemm takes the values of a lane along K in order, so many for a step: by the digits of k."""
+    checked = 0
+    for path in CK:
+        words = re.sub(r"\n// ", " ", path.read_text(encoding="utf-8"))
+        sizes = {tuple(map(int, each)) for each in re.findall(r"WarpGemmMfmaDispatcher<[^>]*?(\d+), \1, (\d+)", words)}
+        for found in _STEPS.finditer(words) if len(sizes) == 1 else ():
+            ((size, k),) = sizes
+            digits = _K_DIGITS.search(words, found.end(2))
+            assert digits is not None, found[0]
+            groups, run, per_lane = 64 // size, int(found[1]), k * size // 64
+            assert (int(digits[2]), int(digits[3])) == (size, run)
+            python = re.sub(r"(\d+) (?=[(s])", r"\1 * ", found[2]).replace("/", "//")
+            for value, lane in itertools.product(range(run * int(digits[1] or 1)), range(64)):
+                step, item = divmod(value, per_lane)
+                expected = groups * run * (value // run) + run * (lane // size) + value % run
+                assert eval(python, {}, {"s": step, "i": item, "lane": lane}) == expected, found[0]
             checked += 1
     assert checked

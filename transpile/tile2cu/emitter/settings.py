@@ -14,6 +14,7 @@ from tile2cu.core.decisions import (
     STORE_STAGING,
     WARP_SPECIALISED,
     WARPS,
+    WAVES_PER_SIMD,
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Named, walk
@@ -69,9 +70,14 @@ class Design:
 
 
 def _limit(resolved: Resolved) -> int:
-    """The registers that a thread can have."""
-    shares = resolved.facts.get(resolved.launch, REGISTER_SHARES)
-    return shares.consumer if shares is not None else resolved.target.max_registers
+    """The registers that a thread can have: on AMD as the launch bounds allow for the waves of each SIMD."""
+    launch, target = resolved.launch, resolved.target
+    if target.is_amd:
+        of_block = -(-launch.block_threads // (target.warp_size * target.simds))
+        waves = resolved.facts.get(launch, WAVES_PER_SIMD)
+        return target.max_registers // max(of_block, waves or 1)
+    shares = resolved.facts.get(launch, REGISTER_SHARES)
+    return shares.consumer if shares is not None else target.max_registers
 
 
 def _stages(resolved: Resolved) -> Iterator[int]:

@@ -14,7 +14,7 @@ from tile2cu.core.layout import (
     SplitColumns,
     WgmmaAccumulator,
 )
-from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA, MfmaTile
+from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaOperandA, MfmaTile
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.digits import in_digits
 
@@ -72,11 +72,24 @@ def of_interleaved(layout: FragmentLayout, rule: str, tiles: Mapping[str, bool],
         return ""
     count, run = layout.interleave, layout.run
     of = f" of {listed([name for name, is_operand in tiles.items() if not is_operand])}" if any(tiles.values()) else ""
-    if in_runs:
-        return (
-            f"; value {run} t + r{of} is register r of MFMA t, of {count} that each own runs of {run} of these columns"
-        )
-    return f"; value {count} r + t{of} is register r of MFMA t, of {count} that interleave their columns"
+    value = f"{run} t + r" if in_runs else f"{count} r + t"
+    owned = f"each own runs of {run} of these columns" if in_runs else "interleave their columns"
+    tile, where = _tile_of_wave(layout)
+    return f"; value {tile}{value}{of} is register r of MFMA t, of {count} that {owned}{where}"
+
+
+def _tile_of_wave(layout: MfmaAccumulator) -> tuple[str, str]:
+    """(the summand of a register's number, the words) of which rows and columns of its wave MFMAs compute, by m and n.
+
+    Both are empty where interleaved MFMAs compute all rows and columns of the wave.
+    """
+    held, lanes = layout.run * layout.interleave, WAVE // layout.size
+    rows, cols = layout.rows // layout.warps.m // layout.size, layout.cols // layout.warps.n // (held * lanes)
+    number = " + ".join([f"{cols} m" if cols > 1 else "m"] * (rows > 1) + ["n"] * (cols > 1))
+    words = [f"{layout.size} rows from {layout.size} m"] * (rows > 1)
+    words += [f"{held * lanes} columns from {held * lanes} n"] * (cols > 1)
+    factor = f"({number})" if rows > 1 and cols > 1 else number
+    return (f"{held} {factor} + ", f", in the wave's {listed(words)}") if words else ("", "")
 
 
 def in_cute_notation(layout: FragmentLayout) -> str:

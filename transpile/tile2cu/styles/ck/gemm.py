@@ -10,6 +10,7 @@ from tile2cu.core.program import Scope
 from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import Tile
+from tile2cu.styles.base.comments import wrapped
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.encodings import operand_a, operand_b
@@ -69,6 +70,25 @@ def _columns_of_b(op: ops.Mma, c: MfmaTile | None, a: MfmaTile | None) -> ByColu
         if held * size < VECTOR and VECTOR // size % held == 0 and whole:
             return ByColumns(count=count, run=4, held=held, groups=groups)
     return ByColumns(count=count, run=4)
+
+
+def _k_of_steps(run: int, layout: MfmaTile, op: ops.Mma) -> str:
+    """The k that a lane has of each MFMA, in words: headers/tl/ck.h, block_gemm. It holds runs of `run` consecutive k.
+
+    Its values along K are those of MFMA step 0, then of step 1.
+    """
+    groups = WAVE // layout.size
+    per_lane = op.instruction.k // groups
+    if run < per_lane:
+        within = f"{groups * run} (i / {run}) + {run} (lane / {layout.size}) + i % {run}"
+        return f"element i of MFMA step s is k = {groups * per_lane} s + {within}"
+    steps = run // per_lane  # of a run
+    extent = static_value(op.a.region.ranges[0 if op.a.transposed else 1].extent)
+    runs = int(extent or 0) // (groups * run)
+    terms = [f"{groups * run} {f'(s / {steps})' if steps > 1 else 's'}"] * (runs > 1)
+    terms.append(f"{run} (lane / {layout.size})")
+    terms += [f"{per_lane} {f'(s % {steps})' if runs > 1 else 's'}"] * (steps > 1)
+    return f"element i of MFMA step s is k = {' + '.join((*terms, 'i'))}"
 
 
 @dataclass
@@ -156,8 +176,10 @@ class Gemms:
         held = columns is not None and columns.held > 0
         k_name, other = "k_slot" if held else "k", "m" if role == "A" else "n"
         over = (k_name, other) if k_first else (other, k_name)
-        what = f"{pack} values along K, k_slot in the order of A's registers," if held else f"{pack} consecutive k"
-        about = (f"{self.printer.names(buffer.name)} as operand {role}: {what} per lane",)
+        what = f"{pack} consecutive {k_name} per lane"
+        what += ", a column's places in LDS, which have the order of A's registers" * held
+        order = _k_of_steps(columns.held if columns is not None and held else pack, layout, op)
+        about = (*wrapped(f"{self.printer.names(buffer.name)} as operand {role}: {what}; {order}"),)
         wish, shape = f"{self.printer.names(buffer.name)}_operand", tuple(part.extent for part in tile.region.ranges)
         distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, shape=shape)
         width = self._width(tile, pack, k_first)
@@ -181,7 +203,8 @@ class Gemms:
             or (layout.warps.m, layout.size) != (accumulator.warps.m, accumulator.size)
             or (held % per_lane and per_lane % held)
         ):
-            raise unsupported(f"{tile.name} as an MMA's operand in registers", op.source.span)
+            shared = " where several waves share a row" * (accumulator.warps.n > 1)
+            raise unsupported(f"{tile.name} as an MMA's operand in registers{shared}", op.source.span)
         return self.printer.names(tile.name), held
 
     def _warp_gemm(self, op: ops.Mma) -> str:

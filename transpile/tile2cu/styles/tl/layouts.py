@@ -104,7 +104,7 @@ class Layouts:
         elif operands := self.registers.read_operands:
             title += f"; up to {operands} for operands of a GEMM"
             if (steps := self.registers.operand_steps) > 1:
-                title += f", in {steps} steps"
+                title += f", {steps} buffers"
         section = Section(rule_line(title), tuple(map(self._declared, ordered)))
         return with_sum(section, self.registers, self.printer.names)
 
