@@ -47,7 +47,7 @@
 //   block_N     64   32   16,384 bytes of LDS and 81 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                    128  65,536 bytes of LDS and 165 of 256 registers for tiles
 //   num_stages  2    1    32,768 bytes of LDS and 109 of 256 registers for tiles
-//                    3    65,536 bytes of LDS and 109 of 256 registers for tiles; stages: 2
+//                    3    65,536 bytes of LDS and 109 of 256 registers for tiles; 2 stages used
 //   threads     256  128  49,152 bytes of LDS and 186 of 512 registers for tiles; other partition among waves and tiles
 //                         or their swizzles in LDS
 //                    512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
@@ -58,8 +58,8 @@
 // holds of a fragment.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   acc_s               after attention.py:100
-//   acc_o               after attention.py:119-122; a partial sum before the last iteration of k; before
-//                       attention.py:125-129, which stores it
+//   acc_o               after attention.py:119-122; a partial sum before the last iteration of k; in
+//                       attention.py:125-129, right before it is stored
 // `tile2cu run attention.hip --device sim --size batch=... --size heads=... --size seq_len=...` executes the
 // compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed

@@ -59,7 +59,7 @@
 //   block_N     64   32   16,384 bytes of LDS and 81 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                    128  65,536 bytes of LDS and 165 of 256 registers for tiles
 //   num_stages  2    1    32,768 bytes of LDS and 109 of 256 registers for tiles
-//                    3    65,536 bytes of LDS and 109 of 256 registers for tiles; stages: 2
+//                    3    65,536 bytes of LDS and 109 of 256 registers for tiles; 2 stages used
 //   threads     256  128  49,152 bytes of LDS and 186 of 512 registers for tiles; other partition among waves and tiles
 //                         or their swizzles in LDS
 //                    512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where

@@ -39,10 +39,10 @@
 //   block_M     128  64   40,960 bytes of LDS and 140 of 256 registers for tiles
 //                    256  65,536 bytes of LDS and 464 of 512 registers for tiles
 //   parts       2    1    65,536 bytes of LDS and 164 of 256 registers for tiles; other MMA instructions and partition
-//                         among waves; stages: 2
+//                         among waves; 2 stages used
 //                    4    T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 per workgroup
-//   num_stages  4    3    49,152 bytes of LDS and 248 of 512 registers for tiles; stages: 1
-//                    5    49,152 bytes of LDS and 248 of 512 registers for tiles; stages: 1
+//   num_stages  4    3    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
+//                    5    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
 //   threads     256  128  49,152 bytes of LDS and 488 of 512 registers for tiles; other partition among waves
 //                    512  49,152 bytes of LDS and 124 of 256 registers for tiles; other partition among waves
 //
@@ -51,8 +51,8 @@
 // holds of a fragment.
 //   A_shared, B_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   product             after gemm_fp8_scaled.py:30-32
-//   left                before gemm_fp8_scaled.py:66, which stores it
-//   right               before gemm_fp8_scaled.py:68, which stores it
+//   left                in gemm_fp8_scaled.py:66, right before it is stored
+//   right               in gemm_fp8_scaled.py:68, right before it is stored
 // `tile2cu run gemm_fp8_scaled.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel
 // on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
@@ -324,8 +324,8 @@ extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* s
   const tl_status status = gemm_fp8_scaled_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(scales_A, scales_B)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 16 == 0 && N % 8 == 0 ? gemm_fp8_scaled_kernel<tl::Aligned<16>> : gemm_fp8_scaled_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);

@@ -35,8 +35,8 @@
 //                    256  49,152 bytes of LDS and 152 of 256 registers for tiles; other tiles or their swizzles in LDS
 //   block_K     32   16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                    64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
-//   num_stages  3    2    16,384 bytes of LDS and 80 of 256 registers for tiles; stages: 1
-//                    4    32,768 bytes of LDS and 80 of 256 registers for tiles; stages: 2
+//   num_stages  3    2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
+//                    4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used
 //   threads     256  128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and tiles
 //                         or their swizzles in LDS
 //                    512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
@@ -45,8 +45,8 @@
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   A_shared, B_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
-//   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; before gemm_relu.py:30,
-//                       which stores it
+//   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right
+//                       before it is stored
 // `tile2cu run gemm_relu.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
@@ -285,8 +285,8 @@ extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int
   const tl_status status = gemm_relu_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);
   return tl::launch(chosen, grid, Kernel::kBlockSize, stream,

@@ -40,7 +40,7 @@
 //   block_K     128  64   9,216 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                    256  36,864 bytes of LDS and 72 of 256 registers for tiles
 //   num_stages  2    1    18,432 bytes of LDS and 52 of 256 registers for tiles
-//                    3    28,672 bytes of LDS and 52 of 256 registers for tiles; stages: 2
+//                    3    28,672 bytes of LDS and 52 of 256 registers for tiles; 2 stages used
 //   threads     128  64   18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
 //                    256  18,432 bytes of LDS and 28 of 256 registers for tiles; other partition among waves
 //
@@ -48,8 +48,8 @@
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
-//   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; before w2a8.py:35, which stores
-//                     it
+//   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; in w2a8.py:35, right before it
+//                     is stored
 // `tile2cu run w2a8_gemm.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
@@ -282,8 +282,8 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where the rows of all tensors are 16-byte aligned, and those of all tensors are
-  // of single elements where one's are not  [vector.tensor.alignment-dispatch]
+  // Accesses of X, W and Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 64 == 0 && N % 4 == 0 ? w2a8_gemm_kernel<tl::Aligned<16>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);

@@ -44,7 +44,7 @@
 //   block_N     64   32   16,384 bytes of LDS and 146 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                    128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup
 //   num_stages  2    1    32,768 bytes of LDS and 186 of 256 registers for tiles
-//                    3    65,536 bytes of LDS and 186 of 256 registers for tiles; stages: 2
+//                    3    65,536 bytes of LDS and 186 of 256 registers for tiles; 2 stages used
 //   threads     256  128  65,536 bytes of LDS and 308 of 512 registers for tiles; other partition among waves and tiles
 //                         or their swizzles in LDS
 //                    512  32,768 bytes of LDS and 93 of 256 registers for tiles; other partition among waves and tiles
@@ -52,11 +52,12 @@
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates.
+// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
+// read.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   acc_s               after attention.py:100
-//   acc_o               after attention.py:119-122; a partial sum before the last iteration of k; before
-//                       attention.py:125-129, which stores it
+//   acc_o               after attention.py:119-122; a partial sum before the last iteration of k; in
+//                       attention.py:125-129, right before it is stored
 // `tile2cu run attention.hip --size batch=... --size heads=... --size seq_len=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results.
