@@ -149,6 +149,7 @@ using acc_s_layout = tile_distribution_encoding<sequence<>, tuple<sequence<2, 2,
                                                 sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<acc_s_layout, block_H, block_N>);
 // Q_shared as operand A: 8 consecutive k per lane; element i of MFMA step s is k = 32 (s / 2) + 8 (lane / 16) + 4 (s
+// % 2) + i
 // Layout of acc_o:
 // (T128 threads, V64 values each) -> (64, 128); wave w holds rows 32 w to 32 w + 31, a lane 8 neighbouring columns
 // of a row at a time; value 8 (4 m + n) + 4 t + r is register r of MFMA t, of 2 that each own runs of 4 of these

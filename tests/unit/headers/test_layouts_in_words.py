@@ -368,9 +368,8 @@ def test_the_columns_of_ck_s_mfmas_are_those_that_block_gemm_places() -> None:
 
 
 _STEPS = re.compile(
-    r"as operand [AB]: (\d+) consecutive k per lane; element i of MFMA step s is k = (.*?) (?:k|m|n) = \(.*?"
-    r"using \w+ =", re.S
-)  # fmt: skip
+    r"as operand [AB]: (\d+) consecutive k per lane; element i of MFMA step s is k = ([^:]*?\bi) (?:Layout of|[kmn] =)"
+)
 _K_DIGITS = re.compile(r"\bk = \((?:value / \d+(?: % (\d+))?, )?lane / (\d+), value % (\d+)\)")
 
 

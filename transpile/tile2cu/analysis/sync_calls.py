@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.core.expr import Call, Expr, Load
-from tile2cu.core.program import Buffer, CallStmt, Copy, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, CallStmt, Copy, If, Stmt, walk_stmts
 
 SYNC_GRID = "sync_grid"
 WAIT_FOR_KERNELS = "griddepcontrol_wait"  # T.pdl_sync
@@ -29,8 +29,9 @@ _ARRIVALS = (
 _WAITS = ("barrier_sync", "mbarrier_wait", "mbarrier_wait_cluster")
 
 
-def ordered_by_barriers(one: tuple[Stmt, ...], other: tuple[Stmt, ...]) -> bool:
-    """Whether threads that take one body wait for those that take the other one, at a barrier of the user's."""
+def ordered_by_barriers(branch: If) -> bool:
+    """Whether threads that take one arm wait for those that take the other one, at a barrier of the user's."""
+    one, other = branch.then, branch.orelse
     return _awaited(one) & _arrived_at(other) != frozenset() or _awaited(other) & _arrived_at(one) != frozenset()
 
 

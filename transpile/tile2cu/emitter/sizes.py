@@ -30,6 +30,7 @@ from tile2cu.styles.base.constants import WRITTEN_STAGES, Constants
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.names import ascii_name
 from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.base.vocabulary import NAMESPACE
 
 _IN_A_STRING = str.maketrans({'"': "'", "\\": "/", "\n": " "})
 _INTEGER_ARITHMETIC = ("+", "-", "*", "//", "%")
@@ -122,11 +123,12 @@ def _register_shares(resolved: Resolved) -> Iterator[Declaration]:
             f"registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers  [{rule}]"
         )
         text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
+        producer = f"{NAMESPACE}::producer_warpgroup"
         text += (
             "\n// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.\n"
-            "static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=\n"
-            "                  (threads + tl::producer_warpgroup) *\n                      "
-            f"({resolved.target.registers_of_block} / (threads + tl::producer_warpgroup) / 8 * 8),\n"
+            f"static_assert(threads * consumer_registers + {producer} * producer_registers <=\n"
+            f"                  (threads + {producer}) *\n"
+            f"                      ({resolved.target.registers_of_block} / (threads + {producer}) / 8 * 8),\n"
             '              "registers of a block: regenerate this file");'
         )
         yield Declaration(text, tuple(wrapped(about)))

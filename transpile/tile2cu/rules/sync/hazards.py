@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
 from itertools import dropwhile, takewhile
 from types import MappingProxyType
 
@@ -419,10 +418,10 @@ class _Walker:
         no later arm may conflict with an earlier one, except where barriers of the user's order the arms.
         """
         after, outside = pending, self.of_other_arms
-        earlier: list[tuple[tuple[Stmt, ...], Pending]] = []
+        done, unordered = Pending(), not ordered_by_barriers(stmt)
         for body, held in arms(stmt):
-            if unordered := [done for other, done in earlier if not ordered_by_barriers(other, body)]:
-                self.of_other_arms = stmt, reduce(Pending.merge, unordered, outside[1])
+            if unordered:
+                self.of_other_arms = stmt, outside[1].merge(done)
             around, outer, past = self.conditions, self.part, self.past_part_barriers
             self.conditions = (*around, (stmt.condition, held))
             part = self.part_of(self.owners.taking(self.conditions))
@@ -433,7 +432,6 @@ class _Walker:
             finally:
                 self.conditions, self.part, self.past_part_barriers = around, outer, past
                 self.of_other_arms = outside
-            earlier.append((body, done))
         return after
 
     def require_disjoint_arms(
@@ -478,10 +476,10 @@ class _Walker:
         They do not where barriers of the user's order the arms.
         """
         around, after = self.conditions, Pending()
+        follows = divergent is stmt and not ordered_by_barriers(stmt)
         try:
             for body, held in arms(stmt):
                 self.conditions = (*around, (stmt.condition, held))
-                follows = divergent is stmt and not ordered_by_barriers(stmt.then, body)
                 before = pending.merge(after) if follows else pending.copy()
                 after = after.merge(self.body(body, before, divergent))
             return after

@@ -95,12 +95,12 @@ class Fragments:
         """The distribution of an encoding of a tile of this shape; one that the kernel has, or `wish` is its name."""
         if encoding not in self.distributions:
             over = over or tuple(_DIMENSIONS[: len(encoding.hs)])
-            lines = (*about, *wrapped(encoding.about(over)))
+            lines = (*wrapped(about[0]), *about[1:], *wrapped(encoding.about(over)))
             extents = self._extents(shape, encoding)
             self.distributions[encoding] = Distribution(self.printer.names.fresh(wish), encoding, lines, extents)
         found = self.distributions[encoding]
-        if about[0] not in found.about:  # another tile has the same distribution
-            found = replace(found, about=(about[0], *found.about))
+        if (first := wrapped(about[0]))[0] not in found.about:  # another tile has the same distribution
+            found = replace(found, about=(*first, *found.about))
             self.distributions[encoding] = found
         return found
 

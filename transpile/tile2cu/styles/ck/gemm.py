@@ -10,7 +10,6 @@ from tile2cu.core.program import Scope
 from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import Tile
-from tile2cu.styles.base.comments import wrapped
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.encodings import operand_a, operand_b
@@ -179,7 +178,7 @@ class Gemms:
         what = f"{pack} consecutive {k_name} per lane"
         what += ", a column's places in LDS, which have the order of A's registers" * held
         order = _k_of_steps(columns.held if columns is not None and held else pack, layout, op)
-        about = (*wrapped(f"{self.printer.names(buffer.name)} as operand {role}: {what}; {order}"),)
+        about = (f"{self.printer.names(buffer.name)} as operand {role}: {what}; {order}",)
         wish, shape = f"{self.printer.names(buffer.name)}_operand", tuple(part.extent for part in tile.region.ranges)
         distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, shape=shape)
         width = self._width(tile, pack, k_first)
@@ -203,7 +202,7 @@ class Gemms:
             or (layout.warps.m, layout.size) != (accumulator.warps.m, accumulator.size)
             or (held % per_lane and per_lane % held)
         ):
-            shared = " where several waves share a row" * (accumulator.warps.n > 1)
+            shared = " where several waves hold parts of each row" * (accumulator.warps.n > 1)
             raise unsupported(f"{tile.name} as an MMA's operand in registers{shared}", op.source.span)
         return self.printer.names(tile.name), held
 
