@@ -123,7 +123,7 @@ def _register_shares(resolved: Resolved) -> Iterator[Declaration]:
             f"registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers  [{rule}]"
         )
         text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
-        producer = f"{NAMESPACE}::producer_warpgroup"
+        producer = f"{NAMESPACE}producer_warpgroup"
         text += (
             "\n// A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.\n"
             f"static_assert(threads * consumer_registers + {producer} * producer_registers <=\n"

@@ -103,8 +103,8 @@ constexpr int threads = 256;
 // [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 // A block is launched with a multiple of 8 registers per thread, which setmaxnreg distributes anew.
-static_assert(threads * consumer_registers + tl:: ::producer_warpgroup * producer_registers <=
-                  (threads + tl:: ::producer_warpgroup) * (65536 / (threads + tl:: ::producer_warpgroup) / 8 * 8),
+static_assert(threads * consumer_registers + tl::producer_warpgroup * producer_registers <=
+                  (threads + tl::producer_warpgroup) * (65536 / (threads + tl::producer_warpgroup) / 8 * 8),
               "registers of a block: regenerate this file");
 
 // A tile of work, and the values that follow from it: the producer computes and publishes them
