@@ -73,7 +73,9 @@ def precompiled_headers(build: Build) -> tuple[str, ...]:
     """
     flags = build.compile[: build.compile.index(_NO_CUID) + 1]
     headers = paths.headers_dir()
-    key = cache.content_key(build.identity, *flags, cache.tree_key(headers))
+    file = (headers / "tl" / "tl.h").stat()
+    # clang knows files again by their inodes: headers that were installed anew are others, also with equal contents.
+    key = cache.content_key(build.identity, *flags, cache.tree_key(headers), str((file.st_ino, file.st_mtime_ns)))
 
     def make(temporary: Path, place: Path) -> None:
         # An empty source that stays where it is: clang finds the file again when it prints a warning.

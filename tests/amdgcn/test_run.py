@@ -1,6 +1,7 @@
 """`tile2cu run --device sim`: one text, one seed, and the CPU engine's answer."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from tests.amdgcn.emitted import ROOT, portable
 from tile2cu.cli import main
+from tile2cu_runtime import paths
 from tile2cu_runtime.amdgcn.cost import readable
 
 
@@ -59,3 +61,14 @@ def test_costs_are_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFix
 )
 def test_symbols_are_spelled_as_in_the_text(symbol: str, name: str) -> None:
     assert readable(symbol) == name
+
+
+def test_headers_that_were_installed_anew_are_precompiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation of the same release replaces files by equal ones, which clang takes for others."""
+    original, place = paths.headers_dir(), tmp_path / "headers"
+    monkeypatch.setattr(paths, "headers_dir", lambda: place)
+    monkeypatch.setenv("TILE2CU_CACHE", str(tmp_path / "cache"))
+    for name, size in (("vector_add", "N=5"), ("row_softmax", "M=3")):
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(original, place, copy_function=shutil.copy)  # with the time of now
+        assert main(["run", str(portable(name, "hip:gfx942", tmp_path)), "--device", "sim", "--size", size]) == 0
