@@ -1,6 +1,7 @@
 """Queries that several passes need: positions of statements, and the names that they declare and use."""
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Container, Iterable, Iterator
 from typing import TypeVar, overload
 
 from tile2cu.analysis.accesses import (
@@ -124,6 +125,12 @@ def names_of(launch: Launch) -> set[str]:
     """The names that a launch already has, used or not."""
     own = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
     return own | names_of_numbers(launch) | names_used((*launch.prelude, *launch.body))
+
+
+def unused(wish: str, names: Container[str]) -> str:
+    """A name that is none of `names`: `wish`, or `wish_1`, `wish_2`, ..."""
+    numbered = (f"{wish}_{number}" for number in itertools.count(1))
+    return next(name for name in itertools.chain((wish,), numbered) if name not in names)
 
 
 def names_but_of_loops(launch: Launch) -> set[str]:

@@ -1,6 +1,5 @@
 """Branches on the thread, distributed over statements: more threads run tile operations, the rest stays conditional."""
 
-import itertools
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -11,7 +10,7 @@ from tile2cu.analysis.effects import REGISTERS, Order, effects
 from tile2cu.analysis.groups import asked_warpgroups, is_tile_work, tile_work
 from tile2cu.analysis.prelude import depends_on
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
-from tile2cu.analysis.uses import all_expressions, declared_by_arms, declares, statements
+from tile2cu.analysis.uses import all_expressions, declared_by_arms, declares, statements, unused
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
 from tile2cu.core.program import Copy, Declare, If, Launch, Let, Loop, Scope, Stmt
 from tile2cu.core.rebuild import Body, with_all_bodies, with_expressions
@@ -69,8 +68,7 @@ def with_own_names(body: Body, names: Counter[str]) -> Body:
     """Statements that move out of their blocks, with names that nothing else has."""
     for stmt in body:
         if isinstance(stmt, Let | Declare) and names[stmt.var.name] > 1:
-            free = (f"{stmt.var.name}_{count}" for count in itertools.count(1))
-            own = replace(stmt.var, name=next(name for name in free if name not in names))
+            own = replace(stmt.var, name=unused(stmt.var.name, names))
             names.update({own.name: 1, stmt.var.name: -1})
             body = with_expressions(body, partial(_renamed, stmt.var, own))
     return body

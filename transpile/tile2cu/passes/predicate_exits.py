@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from tile2cu.analysis.groups import tile_work
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
-from tile2cu.analysis.uses import exits, statements
+from tile2cu.analysis.uses import exits, names_of, statements, unused
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Const, Role, Var
 from tile2cu.core.program import Assign, Break, Continue, Declare, If, Launch, Loop, Stmt, While
 from tile2cu.core.rebuild import Body, under_comments, with_bodies, with_instead
-from tile2cu.passes.distribute_branch import declared
 
 
 def exits_around(launch: Launch, stmt: Stmt) -> Launch | None:
@@ -51,9 +50,7 @@ def _predicated(launch: Launch, loop: Loop | While | None) -> Launch | None:
 
 def _predicate(wish: str, launch: Launch) -> Var:
     """A variable of each thread, of a name that nothing else has."""
-    names = declared(launch)
-    wishes = (wish, *(f"{wish}_{count}" for count in range(1, len(names) + 2)))
-    return Var(BOOL, next(name for name in wishes if not names[name]), Role.MUTABLE)
+    return Var(BOOL, unused(wish, names_of(launch)), Role.MUTABLE)
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,22 @@
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import loaded
+from tile2cu.analysis.uses import names_of, unused
 from tile2cu.core.expr import Const, Expr, Load, Role, Var, binary
 from tile2cu.core.program import Atomic, Launch, Let, Store
 from tile2cu.core.rebuild import under_comments, with_instead
-from tile2cu.passes.distribute_branch import declared
 
 
 def reads_first(launch: Launch, stmt: Store | Atomic) -> Launch:
     """The launch with the values that a statement reads named before it."""
-    taken = declared(launch)
+    taken = names_of(launch)
     lets: list[Let] = []
 
     def named(expr: Expr, wish: str) -> Expr:
         if isinstance(expr, Const) or not loaded(expr):
             return expr
-        wishes = (wish, *(f"{wish}_{count}" for count in range(1, len(taken) + 2)))
-        var = Var(expr.dtype, next(name for name in wishes if not taken[name]), Role.LET)
-        taken[var.name] += 1
+        var = Var(expr.dtype, unused(wish, taken), Role.LET)
+        taken.add(var.name)
         lets.append(Let(var=var, value=expr, span=stmt.span))
         return var
 

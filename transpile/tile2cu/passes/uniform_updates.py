@@ -6,7 +6,7 @@ from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
-from tile2cu.analysis.uses import names_of
+from tile2cu.analysis.uses import names_of, unused
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, walk
 from tile2cu.core.program import Buffer, If, Launch, Let, Stmt, Store
@@ -61,8 +61,7 @@ class _Writer:
         if value is None:
             return (stmt,)
         wish = f"{stmt.buffer.name}_new"
-        wishes = (wish, *(f"{wish}_{number}" for number in range(1, len(self.names) + 2)))
-        name = next(each for each in wishes if each not in self.names)
+        name = unused(wish, self.names)
         self.names.add(name)
         named = Var(value.dtype, name, Role.LET)
         let = Let(var=named, value=value, span=stmt.span, comments=(*stmt.comments, _WHY))
