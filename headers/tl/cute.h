@@ -691,10 +691,11 @@ template <class Fragment> CUTE_DEVICE auto colrow(Fragment&& fragment) {
 
 // ---- MMAs -----------------------------------------------------------------------------------------------------------
 
-// c += a @ b. `a` is (M, K) and `b` is (N, K), both in shared memory; load_a and load_b are copy atoms (ldmatrix).
-// Called by: all threads of the MMA.
-template <class Mma, class LoadA, class LoadB, class A, class B, class C>
-CUTE_DEVICE void gemm(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& a, const B& b, C& c) {
+// Loads the operands of each step along K, `a` (M, K) and `b` (N, K), from shared memory by the copy atoms load_a and
+// load_b, and calls multiply with the step's fragments (V, M) and (V, N). Called by: all threads of the MMA.
+template <class Mma, class LoadA, class LoadB, class A, class B, class Multiply>
+CUTE_DEVICE void each_step(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& a, const B& b,
+                           const Multiply& multiply) {
   using namespace cute;
   const auto slice = mma.get_slice(threadIdx.x);
   auto tCrA = slice.partition_fragment_A(a);  // (V, M, K)
@@ -711,8 +712,16 @@ CUTE_DEVICE void gemm(const Mma& mma, const LoadA& load_a, const LoadB& load_b, 
   for (int k = 0; k < size<2>(tCrA); ++k) {
     copy(copy_a, tXsA(_, _, k), tXrA(_, _, k));
     copy(copy_b, tXsB(_, _, k), tXrB(_, _, k));
-    cute::gemm(mma, tCrA(_, _, k), tCrB(_, _, k), c);
+    multiply(tCrA(_, _, k), tCrB(_, _, k));
   }
+}
+
+// c += a @ b. `a` is (M, K) and `b` is (N, K), both in shared memory; load_a and load_b are copy atoms (ldmatrix).
+// Called by: all threads of the MMA.
+template <class Mma, class LoadA, class LoadB, class A, class B, class C>
+CUTE_DEVICE void gemm(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& a, const B& b, C& c) {
+  each_step(mma, load_a, load_b, a, b,
+            [&](const auto& step_a, const auto& step_b) { cute::gemm(mma, step_a, step_b, c); });
 }
 
 // The same with A in registers: `a` is an A operand fragment of the TiledMMA, (V, M, K).
@@ -751,34 +760,20 @@ template <class T, class Mma, class LoadA, class LoadB, class A, class B, class 
 CUTE_DEVICE void gemm_as_half(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& pairs_a,
                               const B& pairs_b, C& c) {
   using namespace cute;
-  const auto slice = mma.get_slice(threadIdx.x);
-  auto tCrA = slice.partition_fragment_A(pairs_a);  // (V, M, K)
-  auto tCrB = slice.partition_fragment_B(pairs_b);  // (V, N, K)
-  const auto copy_a = make_tiled_copy_A(load_a, mma);
-  const auto copy_b = make_tiled_copy_B(load_b, mma);
-  const auto slice_a = copy_a.get_slice(threadIdx.x);
-  const auto slice_b = copy_b.get_slice(threadIdx.x);
-  const auto tXsA = slice_a.partition_S(pairs_a);
-  const auto tXsB = slice_b.partition_S(pairs_b);
-  auto tXrA = slice_a.retile_D(tCrA);
-  auto tXrB = slice_b.retile_D(tCrB);
-  CUTE_UNROLL
-  for (int k = 0; k < size<2>(tCrA); ++k) {
-    copy(copy_a, tXsA(_, _, k), tXrA(_, _, k));
-    copy(copy_b, tXsB(_, _, k), tXrB(_, _, k));
+  each_step(mma, load_a, load_b, pairs_a, pairs_b, [&](const auto& step_a, const auto& step_b) {
     CUTE_UNROLL
     for (int which = 0; which < 2; ++which) {
-      auto half_a = make_tensor_like<half_t>(tCrA(_, _, k));
+      auto half_a = make_tensor_like<half_t>(step_a);
       CUTE_UNROLL
-      for (int m = 0; m < size<1>(tCrA); ++m) copy(half_of<T>(tCrA(_, m, k), which), half_a(_, m));
+      for (int m = 0; m < size<1>(step_a); ++m) copy(half_of<T>(step_a(_, m), which), half_a(_, m));
       CUTE_UNROLL
-      for (int n = 0; n < size<1>(tCrB); ++n) {  // converted one by one: few registers hold them
-        const auto half_b = half_of<T>(tCrB(_, n, k), which);
+      for (int n = 0; n < size<1>(step_b); ++n) {  // converted one by one: few registers hold them
+        const auto half_b = half_of<T>(step_b(_, n), which);
         CUTE_UNROLL
-        for (int m = 0; m < size<1>(tCrA); ++m) cute::gemm(mma, half_a(_, m), half_b, c(_, m, n));
+        for (int m = 0; m < size<1>(step_a); ++m) cute::gemm(mma, half_a(_, m), half_b, c(_, m, n));
       }
     }
-  }
+  });
 }
 
 // A view of an accumulator as the A operand of the next MMA: each lane holds the same elements, no shuffle.
