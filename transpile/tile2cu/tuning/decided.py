@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from tile2cu.tuning.database import UnusableError, transact
 
 if TYPE_CHECKING:
     import sqlite3
@@ -24,7 +25,7 @@ Contents = dict[str, Any]  # values of JSON by what they are about
 
 
 class Decided:
-    """Contents by keys, in a file of SQLite. Each process adds its own; those of others stay."""
+    """Contents by keys, in a file of SQLite. Each process adds its own, and keeps those of others."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -54,13 +55,6 @@ class Decided:
         if self._path is None:
             return None
         try:
-            import sqlite3
-        except ImportError:  # of a Python that was built without it
-            return None
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=_SECONDS)) as db, db:
-                db.execute(_TABLE)
-                return action(db)
-        except (sqlite3.Error, OSError):
+            return transact(self._path, _TABLE, _SECONDS, action)
+        except UnusableError:
             return None

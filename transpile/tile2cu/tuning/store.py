@@ -1,13 +1,16 @@
 """The user's cache of measured entries, in SQLite: what a killed or repeated tuning need not measure again."""
 
 import json
-import sqlite3
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tile2cu.tuning.database import UnusableError, transact
 from tile2cu.tuning.record import Sizes, Tuned, TuneFile, entry_of
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _TABLE = "CREATE TABLE IF NOT EXISTS tuned (key TEXT PRIMARY KEY, entry TEXT NOT NULL)"
 _SECONDS = 30.0  # to wait for another process
@@ -32,16 +35,13 @@ class Store:
         text = json.dumps(entry.as_data())
         self._do(lambda db: db.execute("INSERT OR REPLACE INTO tuned VALUES (?, ?)", (key, text)))
 
-    def _do(self, action: Callable[[sqlite3.Connection], object]) -> tuple[str] | None:
+    def _do(self, action: Callable[["sqlite3.Connection"], object]) -> tuple[str] | None:
         if self._broken:
             return None
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=_SECONDS)) as db, db:
-                db.execute(_TABLE)
-                found = action(db)
+            found = transact(self._path, _TABLE, _SECONDS, action)
             return found if isinstance(found, tuple) else None
-        except (sqlite3.Error, OSError) as error:
+        except UnusableError as error:
             self._broken = True
             self._warn(f"warning: the cache of tuned settings, {self._path}, is not used: {error}")
             return None
