@@ -40,7 +40,7 @@ _KEPT = 64
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Python's collection of cycles waits: it would visit all programs, which stay, for some 200 ms."""
+    """Python's collection of cycles waits: it would visit all programs, which are kept, for some 200 ms."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -90,12 +90,9 @@ class Tunable:
 
     def _does_the_same(self, open_: Program) -> bool:
         """Whether the program with open sizes has the same work as the one with `bound` ones."""
-        programs = (open_, self.program)
-        try:
-            first, second = ([count(size_values(each, self.bound)) for count in counters_of(each)] for each in programs)
-        except Unknown:
-            return True
-        return first == second
+        with suppress(Unknown):
+            return _counted(open_, self.bound) == _counted(self.program, self.bound)
+        return True
 
     @cached_property
     def bound(self) -> dict[str, int]:
@@ -177,7 +174,7 @@ class Tunable:
         contexts = [resolve(program, launch, self.target, RULES) for launch in program.launches]
         schedules = tuple(map(_schedule, contexts))
         if not self._is_counted(program, setting):
-            return Decision(schedules=schedules, counted=partial(_counted, program, counters_of(program)))
+            return Decision(schedules=schedules, counted=partial(_of_sizes, program, counters_of(program)))
         self._new[named(tuple(setting.items()))] = {"schedules": [asdict(each) for each in schedules]}
         return Decision(schedules=schedules)
 
@@ -188,7 +185,7 @@ class Tunable:
             if same_work(self.space.program, program, self.space.values(setting, {})):
                 return True
             if not program.sizes and not any(isinstance(param, Var) for param in program.params):
-                return _counted(program, counters_of(program), {}) == self.space.works(setting, self.bound)
+                return _counted(program, {}) == self.space.works(setting, self.bound)
         return False
 
     @cached_property
@@ -250,7 +247,11 @@ def _decision(content: Mapping[str, Any]) -> Decision:
     return Decision(schedules=tuple(Schedule(**each) for each in content["schedules"]))
 
 
-def _counted(program: Program, counters: Sequence[Counter], sizes: Mapping[str, int]) -> tuple[Work, ...]:
+def _counted(program: Program, sizes: Mapping[str, int]) -> tuple[Work, ...]:
+    return _of_sizes(program, counters_of(program), sizes)
+
+
+def _of_sizes(program: Program, counters: Sequence[Counter], sizes: Mapping[str, int]) -> tuple[Work, ...]:
     values = size_values(program, sizes)
     return tuple(count(values) for count in counters)
 
