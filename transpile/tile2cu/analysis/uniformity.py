@@ -116,14 +116,10 @@ class Uniformity:
                     self._visit(stmt.then, divergent=inside)
                     self._visit(stmt.orelse, divergent=inside)
                 case While():
-                    same = self.holds(stmt.condition) and not any(map(self.diverging_exit, stmt.body))
+                    same = self.holds(stmt.condition) and not self.has_diverging_exit(stmt.body)
                     self._visit(stmt.body, divergent=divergent or not same)
                 case Loop():
-                    same = (
-                        self.holds(stmt.start)
-                        and self.holds(stmt.stop)
-                        and not any(map(self.diverging_exit, stmt.body))
-                    )
+                    same = self.holds(stmt.start) and self.holds(stmt.stop) and not self.has_diverging_exit(stmt.body)
                     self._visit(stmt.body, divergent=divergent or not same)
                 case Parallel():
                     kept = () if divergent else self._elements(stmt)
@@ -148,7 +144,11 @@ class Uniformity:
 
     def is_left_by_some(self, body: tuple[Stmt, ...]) -> bool:
         """Whether some threads may leave the loop around a body before others do."""
-        return any(self.diverging_exit(stmt, Break) is not None for stmt in body)
+        return self.has_diverging_exit(body, Break)
+
+    def has_diverging_exit(self, body: tuple[Stmt, ...], *kinds: type[Break | Continue]) -> bool:
+        """Whether some threads leave the loop around a body, or its iteration, and others do not."""
+        return any(self.diverging_exit(stmt, *kinds) is not None for stmt in body)
 
     def diverging_exit(self, stmt: Stmt, *kinds: type[Break | Continue]) -> If | None:
         """The branch by which some threads leave the loop around a statement, or its iteration, and others do not."""

@@ -1,4 +1,4 @@
-"""A loop that some threads leave before others: predicates instead of `break` and `continue`, so that all stay in it.
+"""A loop that some threads leave before others: predicates instead of `break` and `continue`, so that none leaves.
 
 `if x > 0: continue; A` is `if x > 0: active = False; if active: A`. A barrier or an operation on a whole tile behind
 such an exit is then in a branch, not in a loop that diverges.
@@ -19,11 +19,11 @@ from tile2cu.core.rebuild import Body, under_comments, with_bodies, with_instead
 def exits_around(launch: Launch, stmt: Stmt) -> Launch | None:
     """The launch with predicates in the outermost loop around a statement that some threads leave; None for none.
 
-    A `while` that some threads leave by `break` stays, as nothing else may end it.
+    A `while` that some threads leave by `break` is left as it is: nothing else may end it.
     """
     known = Uniformity(launch, ordered=MEMORY)
     loops = (each for each in around(launch.body, stmt) if isinstance(each, Loop | While))
-    return _predicated(launch, next((loop for loop in loops if any(map(known.diverging_exit, loop.body))), None))
+    return _predicated(launch, next((loop for loop in loops if known.has_diverging_exit(loop.body)), None))
 
 
 def exits_beside_tiles(launch: Launch) -> Launch | None:
@@ -35,7 +35,7 @@ def exits_beside_tiles(launch: Launch) -> Launch | None:
         loop for loop in statements(launch.body, Loop, While) if any(exits(loop.body)) and any(tile_work(loop.body))
     ]
     known = Uniformity(launch, ordered=MEMORY) if loops else None
-    left = (loop for loop in loops if known is not None and any(map(known.diverging_exit, loop.body)))
+    left = (loop for loop in loops if known is not None and known.has_diverging_exit(loop.body))
     return _predicated(launch, next(left, None))
 
 

@@ -283,8 +283,8 @@ def _remedy(launch: Launch, error: Elsewhere | InDivergentCode | ReadsWhatOthers
         return READ_FIRST, reads_first(launch, error.op)
     if (split := split_before(launch, error.op)) is not None:
         return SPLIT_BRANCHES, split
-    staying = exits_around(launch, error.op)
-    return None if staying is None else (PREDICATE_EXITS, staying)
+    predicated = exits_around(launch, error.op)
+    return None if predicated is None else (PREDICATE_EXITS, predicated)
 
 
 def _asked(context: Context) -> tuple[str, Launch] | None:

@@ -420,7 +420,7 @@ class _Walker:
         after, outside = pending, self.of_other_arms
         done, unordered = Pending(), not ordered_by_barriers(stmt)
         for body, held in arms(stmt):
-            if unordered:
+            if unordered and not held:
                 self.of_other_arms = stmt, outside[1].merge(done)
             around, outer, past = self.conditions, self.part, self.past_part_barriers
             self.conditions = (*around, (stmt.condition, held))
