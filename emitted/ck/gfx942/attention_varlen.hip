@@ -50,9 +50,9 @@
 // must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 of 256 registers for tiles. These
-// values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 of 256 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     64   32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                         several waves hold parts of each row
 //                    128  32,768 bytes of LDS and 186 of 256 registers for tiles

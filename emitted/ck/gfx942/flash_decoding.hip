@@ -53,9 +53,9 @@
 // not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 186 of 512 registers for tiles. These
-// values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 186 of 512 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   num_split   4    2    49,152 bytes of LDS and 186 of 512 registers for tiles
 //                    8    49,152 bytes of LDS and 186 of 512 registers for tiles
 //   block_H     64   32   32,768 bytes of LDS and 141 of 256 registers for tiles; other tiles or their swizzles in LDS

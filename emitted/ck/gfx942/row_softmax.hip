@@ -25,9 +25,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 36 of 512 registers for tiles. These values, one changed at a
-// time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 36 of 512 registers for tiles. These values, one changed
+// at a time, give the following; after 'other' are the decisions that change.
 //   block_M  4    2    18 of 512 registers for tiles
 //                 8    72 of 512 registers for tiles
 //   threads  128  64   72 of 512 registers for tiles

@@ -30,9 +30,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles. These
-// values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     64   32   14,336 bytes of LDS and 28 of 256 registers for tiles
 //                    128  26,624 bytes of LDS and 100 of 256 registers for tiles
 //   block_N     64   32   13,312 bytes of LDS and 36 of 256 registers for tiles

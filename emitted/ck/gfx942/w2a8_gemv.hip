@@ -28,9 +28,9 @@
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 10,240 bytes of LDS and 104 of 512 registers for tiles. These
-// values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 10,240 bytes of LDS and 104 of 512 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   threads  64  128  10,240 bytes of LDS and 54 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;

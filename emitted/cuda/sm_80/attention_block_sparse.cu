@@ -36,9 +36,9 @@
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 122 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 122 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   num_stages  2    1    49,152 bytes of shared memory and 122 of 255 registers for tiles; no stages
 //                    3    49,152 bytes of shared memory and 122 of 255 registers for tiles; no stages
 //   threads     128  64   49,152 bytes of shared memory and 244 of 255 registers for tiles; other partition among warps

@@ -45,9 +45,9 @@
 // must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     64   32   82,944 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
 //                         and tiles or their swizzles in shared memory
 //                    128  98,304 bytes of shared memory and 244 of 255 registers for tiles

@@ -32,9 +32,9 @@
 // arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 28,672 bytes of shared memory and 32 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 28,672 bytes of shared memory and 32 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     64   32   20,480 bytes of shared memory and 16 of 255 registers for tiles
 //                    128  45,056 bytes of shared memory and 64 of 255 registers for tiles
 //   block_N     64   32   22,528 bytes of shared memory and 16 of 255 registers for tiles

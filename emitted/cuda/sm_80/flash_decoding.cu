@@ -49,9 +49,9 @@
 // not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 69,632 bytes of shared memory and 122 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 69,632 bytes of shared memory and 122 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   num_split   4   2    69,632 bytes of shared memory and 122 of 255 registers for tiles
 //                   8    69,632 bytes of shared memory and 122 of 255 registers for tiles
 //   block_H     16  8    70,912 bytes of shared memory and 76 of 255 registers for tiles; other MMA instructions,

@@ -23,9 +23,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 128 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 128 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     128  64   36,864 bytes of shared memory and 64 of 255 registers for tiles
 //                    256  73,728 bytes of shared memory and 256 registers for tiles, over the 255 of a thread
 //   block_N     128  64   36,864 bytes of shared memory and 64 of 255 registers for tiles

@@ -22,9 +22,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 16,384 bytes of shared memory and 32 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 16,384 bytes of shared memory and 32 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     64   32   12,288 bytes of shared memory and 16 of 255 registers for tiles
 //                    128  24,576 bytes of shared memory and 64 of 255 registers for tiles
 //   block_N     64   32   12,288 bytes of shared memory and 16 of 255 registers for tiles

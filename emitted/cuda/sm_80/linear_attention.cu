@@ -28,9 +28,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   chunk       64   32   36,864 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //                         and tiles or their swizzles in shared memory
 //                    128  106,496 bytes of shared memory and 288 registers for tiles, over the 255 of a thread

@@ -47,9 +47,9 @@
 // alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 154,624 bytes of shared memory and 156 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 154,624 bytes of shared memory and 156 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   num_split   4    2    154,624 bytes of shared memory and 156 of 255 registers for tiles
 //                    8    154,624 bytes of shared memory and 156 of 255 registers for tiles
 //   block_H     64   32   114,688 bytes of shared memory and 78 of 255 registers for tiles

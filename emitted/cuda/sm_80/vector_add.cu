@@ -18,9 +18,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes no shared memory and no registers for tiles. These values, one
-// changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes no shared memory and no registers for tiles. These
+// values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_N  1,024  512    no shared memory and no registers for tiles
 //                   2,048  no shared memory and no registers for tiles
 //   threads  256    128    no shared memory and no registers for tiles

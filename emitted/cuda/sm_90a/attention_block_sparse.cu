@@ -38,9 +38,9 @@
 // (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   num_stages  2    1    132,096 bytes of shared memory and 202 of 240 registers for tiles
 //                    3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
 //   threads     256  128  197,632 bytes of shared memory and 340 registers for tiles, over the 255 of a thread; other

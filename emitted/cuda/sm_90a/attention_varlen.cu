@@ -48,9 +48,9 @@
 // Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     128  64   198,656 bytes of shared memory and 106 of 255 registers for tiles; other partition among
 //                         warps, tiles or their swizzles in shared memory, schedule of the loop and register shares
 //                    256  230,400 bytes of shared memory and 340 registers for tiles, over the 240 of a thread; other

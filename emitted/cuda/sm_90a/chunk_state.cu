@@ -32,9 +32,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 55,296 bytes of shared memory and 70 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 55,296 bytes of shared memory and 70 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M  64   32   31,744 bytes of shared memory and 38 of 255 registers for tiles; other MMA instructions,
 //                      partition among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
 //                 128  83,968 bytes of shared memory and 138 of 255 registers for tiles

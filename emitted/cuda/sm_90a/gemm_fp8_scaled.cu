@@ -30,9 +30,9 @@
 // arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 of 240 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 of 240 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     128  64   197,632 bytes of shared memory and 102 of 255 registers for tiles; other partition among
 //                         warps, staging of stores and register shares
 //                    256  197,632 bytes of shared memory and 396 registers for tiles, over the 240 of a thread; other

@@ -33,9 +33,9 @@
 // (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 91,136 bytes of shared memory and 64 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 91,136 bytes of shared memory and 64 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     64   32   61,440 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, pipelines and staging of stores
 //                    128  132,096 bytes of shared memory and 128 of 255 registers for tiles

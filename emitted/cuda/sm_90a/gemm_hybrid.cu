@@ -35,9 +35,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 205,824 bytes of shared memory and 192 of 240 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 205,824 bytes of shared memory and 192 of 240 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     256  128  173,056 bytes of shared memory and 96 of 255 registers for tiles; other register shares
 //                    512  181,248 bytes of shared memory and 384 registers for tiles, over the 240 of a thread; other
 //                         staging of stores; 2 stages used

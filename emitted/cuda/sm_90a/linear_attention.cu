@@ -28,9 +28,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 112 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 112 of 255 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   chunk       64   32   37,888 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, tiles or their swizzles in shared memory and schedule of the loop
 //                    128  107,520 bytes of shared memory and 288 registers for tiles, over the 255 of a thread

@@ -45,9 +45,9 @@
 // must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 of 240 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 of 240 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_H     64   32   190,464 bytes of shared memory and 92 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, pipelines, schedule of the loop, staging of stores and register shares
 //                    128  T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 per block

@@ -27,9 +27,9 @@
 // arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 32 bytes of shared memory and 36 of 255 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 36 of 255 registers for
+// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_N  4,096  2,048  32 bytes of shared memory and 20 of 255 registers for tiles
 //                   8,192  32 bytes of shared memory and 68 of 255 registers for tiles
 //   threads  128    64     16 bytes of shared memory and 68 of 255 registers for tiles

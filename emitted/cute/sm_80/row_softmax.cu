@@ -22,9 +22,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 34 of 255 registers for tiles. These values, one changed at a
-// time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 34 of 255 registers for tiles. These values, one changed
+// at a time, give the following; after 'other' are the decisions that change.
 //   block_M  4    2    32 bytes of shared memory and 18 of 255 registers for tiles
 //                 8    68 of 255 registers for tiles
 //   threads  128  64   68 of 255 registers for tiles

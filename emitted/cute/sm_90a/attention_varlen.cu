@@ -48,9 +48,9 @@
 // Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     128  64   T2C-E034: the style `cute` does not support warpgroups along the columns of several MMAs, or
 //                         that hold one operand
 //                    256  T2C-E034: the style `cute` does not support the copy of a tile of Output by TMA

@@ -35,9 +35,9 @@
 // (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 164 of 240 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 164 of 240 registers
+// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     256  128  115,712 bytes of shared memory and 100 of 240 registers for tiles
 //                    512  209,920 bytes of shared memory and 276 registers for tiles, over the 240 of a thread; other
 //                         schedule of the loop and staging of stores; 3 stages used

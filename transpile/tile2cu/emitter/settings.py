@@ -31,11 +31,12 @@ Write = Callable[[tuple[Resolved, ...]], object]
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter, its value, and the next values that it may have."""
+    """A parameter, its value, and the next values that it may have; whether it is a number of `stages`."""
 
     name: str
     value: int
     nearby: tuple[int, ...]
+    stages: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +97,9 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     yield "MMA instructions", tuple(one and (one.unit, one.k, one.operands, one.accumulator) for one in instructions)
     yield f"partition among {'waves' if amd else 'warps'}", tuple(facts.get(op, WARPS) for op in gemms)
     shared = [tile for tile in launch.tiles if tile.scope is Scope.SHARED and tile.of is None]
-    where = "LDS" if amd else "shared memory"
     layouts = [(tile.name, facts.get(tile, SHARED_LAYOUT)) for tile in shared]
     patterns = [(name, each and (each.swizzle, each.padding > 0, each.rows_interleaved)) for name, each in layouts]
-    yield f"tiles or their swizzles in {where}", tuple(patterns)
+    yield f"tiles or their swizzles in {_memory(resolved.target)}", tuple(patterns)
     loops = [*statements(launch.body, Loop)]
     pipelines = [facts.get(loop, PIPELINE) for loop in loops]
     yield "pipelines", tuple(one and (one.producer, one.staged, one.direct is None) for one in pipelines)
@@ -122,18 +122,17 @@ def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, 
     if not found:
         return ()
     own = Design.of(launches)
-    noun = "LDS" if first.target.is_amd else "shared memory"
     text = (
         "To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. "
         "It is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes "
-        f"stay those of its value, and so do comments. This kernel takes {_taken(own, noun)}. These values, one "
-        "changed at a time, give the following; after 'other' are the decisions that change."
+        f"remain those of its value, and so do comments. This kernel takes {_taken(own, first.target)}. These values, "
+        "one changed at a time, give the following; after 'other' are the decisions that change."
     )
     rows = [
         (
             *((f"  {each.name}", f"{each.value:,}") if place == 0 else ("", "")),
             f"{value:,}",
-            _given(each.name, value, own, launches, write),
+            _given(each, value, own, first, write),
         )
         for each in found
         for place, value in enumerate(each.nearby)
@@ -141,20 +140,23 @@ def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, 
     return (*wrapped(text), *table(tuple(rows), WIDTH - len("// ")))
 
 
-def _given(name: str, value: int, own: Design, launches: tuple[Resolved, ...], write: Write | None) -> str:
+def _given(setting: Setting, value: int, own: Design, first: Resolved, write: Write | None) -> str:
     """What a value of a parameter gives, in words: the resources, and which decisions differ; or the error."""
-    first = launches[0]
     assert first.decide is not None
-    noun = "LDS" if first.target.is_amd else "shared memory"
     try:
-        others = first.decide({name: value})
+        others = first.decide({setting.name: value})
         design = Design.of(others)
         if write is not None:
             write(others)
     except Tile2CuError as error:
         return f"{error.code}: {_on(first.target, error.message)}"
-    asked = name in {loop.stages_of for each in launches for loop in statements(each.launch.body, Loop)}
-    return "; ".join(filter(None, (_taken(design, noun), differences(own, design, asked=value if asked else 0))))
+    changes = differences(own, design, asked=value if setting.stages else 0)
+    return "; ".join(filter(None, (_taken(design, first.target), changes)))
+
+
+def _memory(target: Target) -> str:
+    """What a target's manuals call shared memory."""
+    return "LDS" if target.is_amd else "shared memory"
 
 
 def _on(target: Target, message: str) -> str:
@@ -163,8 +165,9 @@ def _on(target: Target, message: str) -> str:
     return message.replace("shared memory", "LDS").replace("per block", "per workgroup") if target.is_amd else message
 
 
-def _taken(design: Design, noun: str) -> str:
+def _taken(design: Design, target: Target) -> str:
     """What a kernel takes, in words."""
+    noun = _memory(target)
     over = design.registers > design.limit
     registers = f"{design.registers} registers for tiles, over the {design.limit} of a thread" * over
     registers = registers or f"{design.registers} of {design.limit} registers for tiles"
@@ -189,23 +192,24 @@ def settings(launches: tuple[Resolved, ...]) -> tuple[Setting, ...]:
     These are half and twice an extent or a number of threads, and one stage fewer and more.
     """
     target = launches[0].target
+    staged = {loop.stages_of for each in launches for loop in statements(each.launch.body, Loop)}
     found: dict[str, Setting] = {}
     for constant in launches[0].program.constants:
         if _is_tile_parameter(constant, launches):
             value = int(constant.value)
             nearby = (*((value // 2,) if value % 2 == 0 else ()), 2 * value)
-            found[constant.name] = Setting(constant.name, value, nearby)
+            found[constant.name] = Setting(constant.name, value, nearby, constant.name in staged)
     for each in launches:
         for loop in statements(each.launch.body, Loop):
             if (name := loop.stages_of) and loop.num_stages > 0:
                 stages = loop.stages_asked or loop.num_stages
                 nearby = tuple(value for value in (stages - 1, stages + 1) if value > 0)
-                found.setdefault(name, Setting(name, stages, nearby))
+                found.setdefault(name, Setting(name, stages, nearby, stages=True))
         if (name := each.launch.threads_of) and not _decides_in_python(name, each.program):
             threads, warp = each.launch.threads, target.warp_size
             nearby = tuple(n for n in (threads // 2, 2 * threads) if n % warp == 0 and warp <= n <= target.max_threads)
             if each.launch.groups == 1 and nearby:
-                found.setdefault(name, Setting(name, threads, nearby))
+                found.setdefault(name, Setting(name, threads, nearby, name in staged))
     return tuple(found.values())
 
 

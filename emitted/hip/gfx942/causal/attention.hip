@@ -36,9 +36,9 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
-// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes stay those
-// of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 186 of 256 registers for tiles. These
-// values, one changed at a time, give the following; after 'other' are the decisions that change.
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 186 of 256 registers for tiles.
+// These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     128  64   32,768 bytes of LDS and 109 of 256 registers for tiles
 //                    256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup
 //   block_N     64   32   16,384 bytes of LDS and 146 of 256 registers for tiles; other tiles or their swizzles in LDS
