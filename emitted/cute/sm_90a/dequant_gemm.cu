@@ -125,15 +125,13 @@ using Y_local_mma =
 // ((8,16),(8,4)):((512,1),(64,16))  [layout.loop.flat]
 using ij_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                               Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
+using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
+                                          Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
 // accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
-  using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
-                                            Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, Y_local_mma{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
-  using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
-                                            Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint32_t>, half_t>{}, Y_local_mma{}));
 };
 
@@ -166,7 +164,6 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     dequant_gemm_kernel(const __grid_constant__ X_map_type X_map, const __grid_constant__ W_map_type W_map,
                         const __grid_constant__ Y_map_type Y_map, const half_t* __restrict__ S_data,
                         const half_t* __restrict__ Z_data, half_t* __restrict__ Y_data, int M, int N, int K) {
-  using ij_store = typename Copies<Alignment>::ij_store;
   using Y_store = typename Copies<Alignment>::Y_store;
   const Tensor S =
       make_tensor(make_gmem_ptr(S_data), make_shape(N, K / group_size), make_stride(int64_t(K / group_size), _1{}));

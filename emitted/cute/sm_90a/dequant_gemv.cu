@@ -110,22 +110,18 @@ using products_partition =
 // [layout.reduce.kept-dimension]
 using partial_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                                    Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
+using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
+                                        Layout<Shape<_128>>{}, Layout<Shape<_8>>{}));
+using packed_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, uint8_t>{},
+                                             Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _16>>{}));
 // accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
-  using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
-                                          Layout<Shape<_128>>{}, Layout<Shape<_8>>{}));
-  using packed_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, uint8_t>{},
-                                               Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _16>>{}));
   using scales_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
                                                Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
   using zeros_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
                                               Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
-  using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
-                                          Layout<Shape<_128>>{}, Layout<Shape<_8>>{}));
-  using packed_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, uint8_t>{},
-                                               Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _16>>{}));
   using scales_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
                                                Layout<Shape<_8, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
   using zeros_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, uint8_t>{},
@@ -138,8 +134,6 @@ __global__ void __launch_bounds__(threads)
     dequant_gemv_kernel(const half_t* __restrict__ X_data, const uint8_t* __restrict__ W_data,
                         const half_t* __restrict__ S_data, const uint8_t* __restrict__ Z_data,
                         half_t* __restrict__ Y_data, int M, int N, int K) {
-  using x_copy = typename Copies<Alignment>::x_copy;
-  using packed_copy = typename Copies<Alignment>::packed_copy;
   using scales_copy = typename Copies<Alignment>::scales_copy;
   using zeros_copy = typename Copies<Alignment>::zeros_copy;
   const Tensor X = make_tensor(make_gmem_ptr(X_data), make_shape(M, K), make_stride(int64_t(K), _1{}));

@@ -132,13 +132,7 @@ using W_local_mma =
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,32)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using Y_local_mma = decltype(make_tiled_mma(SM90_64x256x16_F32F16F16_RS<GMMA::Major::K, GMMA::Major::K>{},
                                             Layout<Shape<_2, _1, _1>>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
-template <class Alignment> struct Copies {
-  using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, Y_local_mma{}));
-};
-template <> struct Copies<tl::Aligned<16>> {
-  using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, Y_local_mma{}));
-};
+using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, Y_local_mma{}));
 
 // ---- tensor maps: the first modes are the dimensions of a box -------------------------------------------------------
 inline auto make_X_map(const void* X, int M, int K) {
@@ -168,7 +162,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     linear_int4_prefill_kernel(const __grid_constant__ X_map_type X_map, const __grid_constant__ W_map_type W_map,
                                const __grid_constant__ Y_map_type Y_map, const half_t* __restrict__ S_data,
                                half_t* __restrict__ Y_data, int M, int N, int K) {
-  using Y_store = typename Copies<Alignment>::Y_store;
   const Tensor S =
       make_tensor(make_gmem_ptr(S_data), make_shape(N, K / group_size), make_stride(int64_t(K / group_size), _1{}));
   Tensor Y = make_tensor(make_gmem_ptr(Y_data), make_shape(M, N), make_stride(int64_t(N), _1{}));

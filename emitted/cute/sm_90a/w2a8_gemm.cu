@@ -115,15 +115,13 @@ using Y_local_mma = decltype(make_tiled_mma(SM90_64x64x32_S32S8S8_SS_TN{}, Layou
 // layout ((8,16),(16,4)):((1024,1),(64,16))  [layout.loop.flat]
 using ij_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                               Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _16>>{}));
+using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, int8_t>{},
+                                          Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _16>>{}));
 // accesses of up to 8 bytes where all rows are 8-byte aligned, else single elements
 template <class Alignment> struct Copies {
-  using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, int8_t>{},
-                                            Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _16>>{}));
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<int>, int>{}, Y_local_mma{}));
 };
 template <> struct Copies<tl::Aligned<8>> {
-  using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, int8_t>{},
-                                            Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _16>>{}));
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, int>{}, Y_local_mma{}));
 };
 
@@ -148,7 +146,6 @@ template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     w2a8_gemm_kernel(const __grid_constant__ X_map_type X_map, const __grid_constant__ W_map_type W_map,
                      int* __restrict__ Y_data, int M, int N, int K) {
-  using ij_store = typename Copies<Alignment>::ij_store;
   using Y_store = typename Copies<Alignment>::Y_store;
   Tensor Y = make_tensor(make_gmem_ptr(Y_data), make_shape(M, N), make_stride(int64_t(N), _1{}));
   Tensor X_shared = make_tensor(make_smem_ptr(tl::shared<Shared>().X_shared.data()),

@@ -88,22 +88,20 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ((16,4),(16,4)):((256,1),(16,4))  [layout.parallel.to-fragment]
 using packed_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                                   Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
+using packed_load = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, uint8_t>{},
+                                             Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
 // accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
   using x_copy =
       decltype(make_tiled_copy(Copy_Atom<UniversalCopy<int8_t>, int8_t>{}, Layout<Shape<_64>>{}, Layout<Shape<_1>>{}));
   using W_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
                                                  Layout<Shape<_1, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
-  using packed_load = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, uint8_t>{},
-                                               Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
   using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, int8_t>{},
                                           Layout<Shape<_64>>{}, Layout<Shape<_16>>{}));
   using W_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, uint8_t>{},
                                                  Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
-  using packed_load = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, uint8_t>{},
-                                               Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
 };
 
 // grid: (ceildiv(N, block_N), M)
@@ -113,7 +111,6 @@ __global__ void __launch_bounds__(threads)
                      int M, int N, int K) {
   using x_copy = typename Copies<Alignment>::x_copy;
   using W_shared_copy = typename Copies<Alignment>::W_shared_copy;
-  using packed_load = typename Copies<Alignment>::packed_load;
   const Tensor X = make_tensor(make_gmem_ptr(X_data), make_shape(M, K), make_stride(int64_t(K), _1{}));
   const Tensor W = make_tensor(make_gmem_ptr(W_data), make_shape(N, K / 4), make_stride(int64_t(K / 4), _1{}));
   Tensor Y = make_tensor(make_gmem_ptr(Y_data), make_shape(M, N), make_stride(int64_t(N), _1{}));

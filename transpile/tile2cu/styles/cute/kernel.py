@@ -29,7 +29,7 @@ from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.calls import comments, invoke, started
 from tile2cu.styles.cute.consumers import consume, each_active, overlapped, visit, visits
-from tile2cu.styles.cute.copies import ByThreads, Copies
+from tile2cu.styles.cute.copies import ByThreads, Copies, CopyType
 from tile2cu.styles.cute.elementwise import ElementLoop
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import Fragments
@@ -116,11 +116,17 @@ class CuteKernel(Parts):
         section = Section(rule_line(title), (*self.fragments.types(), *self._copies()))
         return with_sum(section, self.plan.registers, self.printer.names)
 
+    @property
+    def _copies_by_instance(self) -> tuple[CopyType, ...]:
+        return tuple(each for each in self.copies.types if self.by_instance and each.aligned != each.other)
+
     def _copies(self) -> Iterator[Declaration]:
-        """The tiled copies; where the launcher chooses, of either instance."""
-        types = self.copies.types
-        if not self.by_instance:
-            yield from (Declaration(f"using {each.name} = {each.other};") for each in types)
+        """The tiled copies; those that differ between the instances of which the launcher chooses, of either one."""
+        types = self._copies_by_instance
+        yield from (
+            Declaration(f"using {each.name} = {each.other};") for each in self.copies.types if each not in types
+        )
+        if not types:
             return
         bytes_ = self.plan.tensors.instance
         about = f"accesses of up to {bytes_} bytes where all rows are {bytes_}-byte aligned, else single elements"
@@ -133,10 +139,10 @@ class CuteKernel(Parts):
 
     def setup(self) -> tuple[Declaration, ...]:
         """The instance's copies, tensors, shared tiles and the block's indices."""
-        declared: list[Declaration] = []
-        if self.by_instance:
-            for each in self.copies.types:
-                declared.append(Declaration(f"using {each.name} = typename Copies<Alignment>::{each.name};"))
+        declared = [
+            Declaration(f"using {each.name} = typename Copies<Alignment>::{each.name};")
+            for each in self._copies_by_instance
+        ]
         declared += [self._tensor(view.tensor) for view in self.plan.tensors.views]
         declared += self.shared.names()
         declared += started(plan.barriers, self.printer) if (plan := self.plan).barriers is not None else ()
