@@ -13,7 +13,7 @@ from tests.golden.source_text import KernelText, Values, arguments, closing, fun
 
 ITERATIONS = 6
 _Stepped = tuple[Iterable["Event"], int]  # what a step does, and where the next one starts
-_ASYNC = "cp_async_commit|cp_async_wait|copy_async(?:_once)?|gemm_start|gemm_wait|gemm"
+_ASYNC = "cp_async_commit|cp_async_wait|copy_async(?:_once)?|gemm_start_slab|gemm_start|gemm_wait|gemm"
 _STEP = re.compile(
     r"auto (?P<lambda>\w+) = \[&\](?P<params>\([^)]*\))?[^{;]*\{"
     r"|\bfor \((?P<for>)|\bif (?:constexpr )?\((?P<if>)"
@@ -126,7 +126,9 @@ def _asynchronous(found: re.Match[str], text: str, scope: _Scope) -> _Stepped:
     if kind.startswith("copy_async"):
         tile, number = tiles[-1] if tiles else (given[-1], 0)
         return (Event("copy_async", (tile,), number),), end
-    names = tuple(each for each in given if re.fullmatch(r"\w+", each) and each != "arriving")
+    if kind == "gemm_start_slab":
+        given, kind = given[:3], "gemm_start"
+    names = tuple(each for each in given if re.fullmatch(r"\w+", each))
     count = scope.value(found["count"]) if kind.endswith("wait") else 0
     assert count is not None, found[0]
     comment = re.compile(r"; *// ([^\n]*)").match(text, end)

@@ -203,18 +203,30 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // barrier                 completed by            waiting              orders
   // barriers.full[s][n]     producer; TMA           warpgroup k % 2      RAW slab n
   // barriers.empty[s][g]    4 warps of warpgroup g  producer             WAR slabs 0-3 (g = 0), 4-8 (g = 1)
-  // tl::mma_started, k      warpgroup 0             warpgroup 1          issue order: acc_s k, k + 1
+  // tl::mma_started, k      warpgroup 0             warpgroup 1          acc_s k is issued before k + 1: for
+  //                                                                      speed, no hazard
   // tl::fragment_stored, k  warpgroup k % 2         warpgroup 1 - k % 2  RAW S_shared, scores_max_handed,
-  //                                                                      KV_shared[s]
+  //                                                                      KV_shared[s]; WAR slabs of tile k
   // tl::allreduce_sum       2 warpgroups            2 warpgroups         RAW logsum_handed; WAR Q_shared, by
   //                                                                      acc_o_staging
   // prologue_full           producer; TMA           8 consumer warps     RAW Q_shared, Q_pe_shared
-  // Slabs 0-7 of KV_shared[s], 8 of K_pe_shared[s]. Of iteration k its owner alone, warpgroup k % 2, waits for
-  // TMA: tl::fragment_stored orders TMA's writes before the other's reads of KV_shared[s], too, and the owner's
-  // reads of all slabs before either warpgroup's release. Named barriers: tl::mma_started 2 (k is even),
-  // tl::fragment_stored 4 + k % 2, tl::allreduce_sum (twice) 1. The producer's arrival announces the bytes that
-  // TMA then counts down (mbarrier.arrive.expect_tx); each consumer warp arrives once. TMA writes out-of-bounds
-  // elements as zeros.
+  // The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each
+  // consumer warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // slabs of tile k                    read by                                             released by
+  // 0-3: KV_shared[s] columns 0-255    acc_s k of warpgroup k % 2, acc_o k of warpgroup 0  warpgroup 0
+  // 4-7: KV_shared[s] columns 256-511  acc_s k of warpgroup k % 2, acc_o k of warpgroup 1  warpgroup 1
+  // 8: K_pe_shared[s]                  acc_s k of warpgroup k % 2                          warpgroup 1
+  // Tile k is in stage s = k % num_stages. Consumers wait for the phase of full with parity k / num_stages % 2,
+  // the producer for the phase of empty with the other one.
+  // RAW: the owner of iteration k, warpgroup k % 2, waits for full[s][n] before slab n of acc_s k. The other
+  // warpgroup reads tile k in acc_o k alone, after it has waited at tl::fragment_stored k, at which the owner
+  // arrives after gemm_wait<0>(acc_s), so after all slabs have arrived.
+  // WAR: warpgroup g releases its slabs after gemm_wait<0>(acc_o), the last of its own reads. The other one reads
+  // them in acc_s k alone, as the owner: these reads are complete before it arrives at tl::fragment_stored k,
+  // where g waits before acc_o k.
+  // Named barriers: tl::mma_started 2 (k is even), tl::fragment_stored 4 + k % 2, tl::allreduce_sum (twice) 1.
+  // Iteration k + 2 uses those of k again: a warpgroup arrives there after its wait at tl::fragment_stored k + 1,
+  // at which the other one arrives after its waits of iteration k.
   // of a stage's 9 slabs warpgroup 0 releases the first 4
   const tl::TmaSlabPipeline<num_stages, 9, 4, threads> pipeline(tl::shared<Shared>().barriers);
   // completes when Q_shared, Q_pe_shared have arrived  [pipeline.copy.prologue]
@@ -252,7 +264,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     if (tl::thread() == threads) {
       TL_NO_UNROLL
       for (int k = 0; k < loop_range; ++k) {
-        tl::TmaSlabLoads full = pipeline.producer_acquire(k);
         // mla_decode.py:74
         const int start = (first + k) * block_N;
 
@@ -262,9 +273,18 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
         // mla_decode.py:83-84
         // cp.async.bulk.tensor.3d (TMA), 8 boxes of 64 x 64 per tile, 128-byte swizzle
-        tl::tma_load(KV_map, tl::at(page, row, 0), KV_shared[k % num_stages], full);
+        pipeline.producer_acquire(k, 0);  // until warpgroup 0 has released tile k - num_stages: empty[s][0]
+        TL_UNROLL
+        for (int n = 0; n < 4; ++n) {
+          tl::tma_load_slab(KV_map, tl::at(page, row, 0), KV_shared[k % num_stages], n, pipeline.full(k, n));
+        }
+        pipeline.producer_acquire(k, 1);  // until warpgroup 1 has released tile k - num_stages: empty[s][1]
+        TL_UNROLL
+        for (int n = 4; n < 8; ++n) {
+          tl::tma_load_slab(KV_map, tl::at(page, row, 0), KV_shared[k % num_stages], n, pipeline.full(k, n));
+        }
         // cp.async.bulk.tensor.3d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
-        tl::tma_load(K_pe_map, tl::at(page, row, 0), K_pe_shared[k % num_stages], full);
+        tl::tma_load_slab(K_pe_map, tl::at(page, row, 0), K_pe_shared[k % num_stages], 0, pipeline.full(k, 8));
       }
     }
     return;
@@ -291,12 +311,16 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   // mla_decode.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto start_acc_s = [&](int k) {
-    auto arriving = pipeline.arrivals(k);  // slab by slab, as TMA fills them
     // mla_decode.py:89-90
     // wgmma.m64n64k16.f32.f16.f16 x 32 per warpgroup, SS: A and B K-major
-    tl::gemm_start(Q_shared, tl::transposed(KV_shared[k % num_stages]), acc_s, tl::overwrite, arriving);
+    TL_UNROLL
+    for (int n = 0; n < 8; ++n) {
+      pipeline.consumer_wait(k, n);  // until TMA has filled the slab: full[s][n]
+      tl::gemm_start_slab(Q_shared, tl::transposed(KV_shared[k % num_stages]), acc_s, n, tl::overwrite_if(n == 0));
+    }
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B K-major
-    tl::gemm_start(Q_pe_local, tl::transposed(K_pe_shared[k % num_stages]), acc_s, arriving);
+    pipeline.consumer_wait(k, 8);  // until TMA has filled the slab: full[s][8]
+    tl::gemm_start(Q_pe_local, tl::transposed(K_pe_shared[k % num_stages]), acc_s);
   };
   auto send_S = [&](int k) {
     // mla_decode.py:74
@@ -364,11 +388,24 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // Ping-pong: the two warpgroups alternate. Warpgroup k % 2 owns iteration k: it waits for TMA, computes all of
   // acc_s, and passes S_own and scores_max to the other through S_shared and scores_max_handed. Each adds the MMA
   // of every iteration to its own columns of acc_o, with S_now, in registers, as operand A. One warpgroup runs
-  // MMAs while the other computes between its own. No barrier orders the overwriting of S_shared and
-  // scores_max_handed: each warp loads its rows of one iteration before it stores those of the next
-  // [pipeline.loop.ping-pong]
-  //   warpgroup 0  acc_s 0  send_S 0  acc_o 0                receive_S 1  acc_o 1  acc_s 2  ...
-  //   warpgroup 1           acc_s 1   receive_S 0, send_S 1  acc_o 0      acc_o 1           ...
+  // MMAs while the other computes between its own  [pipeline.loop.ping-pong]
+  // Warpgroup 1 is one iteration ahead: in iteration k it computes acc_s k + 1 and send_S k + 1, then acc_o k. It
+  // reads tile k + 1 before it releases tile k: at least 2 stages.
+  // No barrier orders the overwriting of S_shared and scores_max_handed: warp w of each warpgroup accesses the
+  // rows of its fragments alone, the same in both. It loads those of k (receive_S) before it stores those of k + 1
+  // (send_S); tl::fragment_stored k orders the other's stores of k before both.
+  // send_S k arrives at tl::fragment_stored k, receive_S k begins with the wait there. The order of events, each
+  // as early as its waits allow; a warpgroup releases its slabs of tile k after acc_o k:
+  //   step  TMA                  warpgroup 0  warpgroup 1
+  //   0     tile 0, tile 1
+  //   1                          acc_s 0
+  //   2                          send_S 0     acc_s 1
+  //   3                          acc_o 0      receive_S 0
+  //   4     slabs 0-3 of tile 2               send_S 1
+  //   5                          receive_S 1  acc_o 0
+  //   6     slabs 4-8 of tile 2  acc_o 1      acc_o 1
+  //   7     tile 3               acc_s 2
+  //   ...
   if (tl::warpgroup() == 0) {
     for (int k = 0; k < loop_range; ++k) {
       if (k % 2 == 0) {  // its own iteration
@@ -383,7 +420,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       rescale_acc_o(scores_max, scores_max_prev, scores_sum);
       start_acc_o(k);
       tl::gemm_wait<0>(acc_o);
-      pipeline.consumer_release(k);
+      pipeline.consumer_release(k);  // empty[s][0], slabs 0-3: read by acc_s k and acc_o k
     }
   } else {
     // keeps the values of iteration k before those of k + 1 are computed
@@ -393,12 +430,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::copy(scores_sum, scores_sum_now);
     };
     for (int k = 0; k < loop_range; ++k) {
-      if (k % 2 == 1) {  // its own iteration: S_own is computed, at the iteration before
+      if (k % 2 == 1) {  // its own iteration: S_own was computed in iteration k - 1
         tl::copy(S_own, S_now);
         set_aside();
       } else {
         tl::named_barrier_sync<threads>(tl::mma_started, k);
-        if (k + 1 < loop_range) {  // its own next iteration
+        if (k + 1 < loop_range) {  // one iteration ahead: its own next one
           start_acc_s(k + 1);
           tl::gemm_wait<0>(acc_s);
           receive_S(k);
@@ -412,7 +449,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       rescale_acc_o(scores_max_now, scores_max_prev_now, scores_sum_now);
       start_acc_o(k);
       tl::gemm_wait<0>(acc_o);
-      pipeline.consumer_release(k);
+      pipeline.consumer_release(k);  // empty[s][1], slabs 4-8: read by acc_s k and acc_o k
     }
   }
   // Until here logsum has each thread's own elements only  [pipeline.loop.ping-pong]

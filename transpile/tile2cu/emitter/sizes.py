@@ -22,9 +22,9 @@ from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.tma import asked_blocks, producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
-from tile2cu.plan.ping_pong import ping_pong_of
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.styles.base.comments import WIDTH, ascii_only, file_of, listed, rule_line, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES, Constants
 from tile2cu.styles.base.expressions import Printer, literal

@@ -73,8 +73,7 @@ class Mma(Op):
     """`c` += a @ b, or `c` = a @ b where it `overwrites`, or where `overwrites_if` holds.
 
     `instruction` has its shape and types; `metadata` states which elements a sparse `a` holds. With `starts` it is only
-    issued, and an MmaWait retires it; `paced`: as panels of its operands arrive. `priority` is that of a wave on its
-    SIMD during it.
+    issued, and an MmaWait retires it. `priority` is that of a wave on its SIMD during it.
     """
 
     a: Tile
@@ -86,7 +85,6 @@ class Mma(Op):
     overwrites: bool
     overwrites_if: Expr | None
     priority: int
-    paced: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.effects import effects_of
-from tile2cu.analysis.prelude import producer_loop
 from tile2cu.analysis.uses import read_in, written_in
 from tile2cu.core import schedule
-from tile2cu.core.decisions import SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.program import Buffer, Copy, Loop, Region, Stmt
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan import ops
@@ -22,9 +19,9 @@ from tile2cu.plan.ping_pong_ops import (
     ClearPartial,
     CopyRegisters,
     Event,
-    FollowLoads,
     HandOver,
     IfNext,
+    MmaOfSlabs,
     Perform,
     PingPong,
     PingPongKind,
@@ -35,15 +32,8 @@ from tile2cu.plan.ping_pong_ops import (
     WarpgroupSteps,
 )
 from tile2cu.plan.producer_ops import AwaitMmas, Do, Iterations, ReleaseStage, Rescale
-from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.slabs import Slabs
 from tile2cu.plan.structure import Block, Lower, Statement, Where, mapped
-
-
-def ping_pong_of(resolved: Resolved) -> schedule.PingPong | None:
-    """How two warpgroups alternate in the producer's loop; None where they do not."""
-    loop = producer_loop(resolved.launch, resolved.facts)
-    found = resolved.facts.get(loop[0], SCHEDULE) if loop else None
-    return found if isinstance(found, schedule.PingPong) else None
 
 
 def operands_of(found: schedule.PingPong) -> tuple[Buffer, Buffer]:
@@ -61,22 +51,17 @@ def values_kept(found: schedule.PingPong) -> tuple[Buffer, ...]:
     return tuple(sorted(wanted & written, key=lambda tile: tile.name))
 
 
-def second_part(found: schedule.PingPong, pipeline: schedule.Pipeline, resolved: Resolved) -> int:
-    """With which panel of a stage the second warpgroup's columns of the last MMA start, in the order of the loads.
-
-    Panels of other tiles are read by the first MMAs alone, which are done when either warpgroup releases an iteration.
-    """
-    panels: dict[int, int] = {id(tile): resolved.facts[tile, SHARED_LAYOUT].slabs for tile in pipeline.buffers}
-    shared = found.second.b.buffer
-    before = takewhile(lambda tile: tile is not shared, pipeline.buffers)
-    return sum(panels[id(tile)] for tile in before) + panels[id(shared)] // 2
-
-
 def ping_pong(
-    op: Loop, found: schedule.PingPong, iterations: Iterations, lower: Lower, where: Where, rule: str
+    op: Loop,
+    found: schedule.PingPong,
+    slabs: tuple[Slabs, ...],
+    iterations: Iterations,
+    lower: Lower,
+    where: Where,
+    rule: str,
 ) -> PingPong:
-    """The loop of a schedule."""
-    lowering = Alternation(op, found, lower, where, rule)
+    """The loop of a schedule, whose stages have these slabs."""
+    lowering = Alternation(op, found, slabs, lower, where, rule)
     start, send, receive = lowering.products(), lowering.sent(), lowering.received()
     keep, prepare, second = lowering.kept(), lowering.prepared(), lowering.shared()
     own, now = operands_of(found)
@@ -116,6 +101,7 @@ def ping_pong(
                 parts=() if keep is None else (keep,),
             ),
         ),
+        slabs=slabs,
         add_up=lowering.added_up(),
         first=first,
         second=last,
@@ -133,6 +119,7 @@ class Alternation:
 
     op: Loop
     found: schedule.PingPong
+    slabs: tuple[Slabs, ...]
     lower: Lower
     where: Where
     rule: str
@@ -142,11 +129,10 @@ class Alternation:
         return self.op.var in effects_of(body).scalars_read
 
     def products(self) -> PingPongPart:
-        """The first MMAs, each of which waits for the panels of its tile."""
+        """The first MMAs, each of which waits for the slabs of its tile."""
         mmas = self.found.own_mmas
-        block = _started(self.lower(mmas, self.where), mmas)
-        follow = FollowLoads(source=block[0].statements[0].source)
-        return PingPongPart(kind=PingPongKind.START_OWN, tile=mmas[0].c.buffer, contents=(follow, block), asks=True)
+        block = _started(self.lower(mmas, self.where), mmas, self.slabs)
+        return PingPongPart(kind=PingPongKind.START_OWN, tile=mmas[0].c.buffer, contents=(block,), asks=True)
 
     def sent(self) -> PingPongPart:
         """What follows the MMAs, up to the tile that goes to the other warpgroup; nobody waits for what is behind."""
@@ -230,13 +216,15 @@ def _now(tile: Buffer) -> Buffer:
     return replace(tile, name=f"{tile.name}_now")
 
 
-def _started(block: Block, mmas: tuple[Stmt, ...]) -> Block:
-    """A block whose MMAs are only started, panel by panel."""
+def _started(block: Block, mmas: tuple[Stmt, ...], slabs: tuple[Slabs, ...]) -> Block:
+    """A block whose MMAs are only started, slab by slab."""
 
     def start(each: Statement) -> Statement:
         if not isinstance(each.op, ops.Mma) or all(each.source is not mma for mma in mmas):
             return each
-        return replace(each, op=replace(each.op, starts=True, paced=True))
+        own = [part for part in slabs if part.tile is each.op.b.buffer]
+        waits = range(own[0].first, own[-1].last + 1)
+        return replace(each, op=MmaOfSlabs(source=each.source, mma=replace(each.op, starts=True), slabs=waits))
 
     return mapped(block, start)
 

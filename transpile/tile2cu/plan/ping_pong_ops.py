@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.program import Buffer
-from tile2cu.plan.ops import Op
+from tile2cu.plan.copy_ops import TmaLoad
+from tile2cu.plan.ops import Mma, Op
 from tile2cu.plan.producer_ops import Do, Iterations, Rescale
+from tile2cu.plan.slabs import Slabs, parts_of_stage
 from tile2cu.plan.structure import Block
 
 # -- operations within an iteration
@@ -33,8 +35,24 @@ class AwaitSignal(Op):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FollowLoads(Op):
-    """The MMAs behind it start panel by panel, as the loads of the iteration arrive."""
+class LoadSlabs(Op):
+    """A load of a tile of a stage, slab by slab, each with a barrier of its own.
+
+    Before the first of the `slabs` that a warpgroup releases, which is in `acquires`, it waits for that release.
+    """
+
+    load: TmaLoad
+    stages: int
+    slabs: tuple[Slabs, ...]
+    acquires: tuple[Slabs, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MmaOfSlabs(Op):
+    """An MMA that is started slab by slab of its operand B, each of the stage's `slabs` after it has arrived."""
+
+    mma: Mma
+    slabs: range
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,7 +94,7 @@ class AddUp(Op):
     through: str
 
 
-Exchange = Signal | AwaitSignal | FollowLoads | HandOver | TakeOver | CopyRegisters | ClearPartial | AddUp
+Exchange = Signal | AwaitSignal | HandOver | TakeOver | CopyRegisters | ClearPartial | AddUp
 
 
 # -- what a warpgroup does of an iteration, and in which
@@ -155,12 +173,13 @@ class PingPong(Op):
 
     Warpgroup k % 2 owns iteration k, and does the `steps` of its number. The result of an own iteration, `first`, is
     copied to the fragment `own`, and sent through `tile` with what is `handed`; the last MMA adds to `second`, and
-    reads the fragment `now`. A running sum is added up behind the loop.
+    reads the fragment `now`. A stage has the `slabs`. A running sum is added up behind the loop.
     """
 
     iterations: Iterations
     parts: tuple[PingPongPart, ...]
     steps: tuple[WarpgroupSteps, WarpgroupSteps]
+    slabs: tuple[Slabs, ...]
     add_up: AddUp | None
     first: Buffer
     second: Buffer
@@ -169,3 +188,8 @@ class PingPong(Op):
     own: Buffer
     now: Buffer
     rule: str
+
+    @property
+    def parts_of_stage(self) -> tuple[range, range]:
+        """The slabs that each warpgroup releases."""
+        return parts_of_stage(self.slabs)

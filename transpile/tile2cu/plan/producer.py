@@ -35,6 +35,7 @@ from tile2cu.plan.producer_ops import (
 )
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.rings import are_loads_outstanding, loaded_by_threads, publishes_iteration, ring_tiles
+from tile2cu.plan.slabs import slabs_of_stage
 from tile2cu.plan.structure import Block, Lower, Statement, Where, mapped
 
 
@@ -62,8 +63,8 @@ class Producing:
             case schedule.MmaInFlight():
                 return self._in_flight(op, found, iterations, where)
             case schedule.PingPong():
-                rule = self.resolved.facts.rule(op, SCHEDULE)
-                return ping_pong(op, found, iterations, self.lower, where, rule)
+                rule, slabs = self.resolved.facts.rule(op, SCHEDULE), slabs_of_stage(found, pipeline, self.resolved)
+                return ping_pong(op, found, slabs, iterations, self.lower, where, rule)
             case _:
                 return self._consume(op, pipeline, iterations, where)
 

@@ -10,8 +10,9 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
 from tile2cu.plan.mfma_steps import operand_registers, steps_held
-from tile2cu.plan.ping_pong import operands_of, ping_pong_of, values_kept
+from tile2cu.plan.ping_pong import operands_of, values_kept
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.slabs import ping_pong_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

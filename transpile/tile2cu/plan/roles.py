@@ -23,19 +23,20 @@ from tile2cu.core.decisions import (
     PIPELINE,
     PROLOGUE_LOADS,
     REGISTER_SHARES,
-    SHARED_LAYOUT,
     STORE_STAGING,
 )
 from tile2cu.core.expr import Load
 from tile2cu.core.program import Buffer, Copy, Loop, Stmt
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan.body import Lowering
+from tile2cu.plan.copy_ops import TmaLoad
 from tile2cu.plan.order import read_before_sum
-from tile2cu.plan.ping_pong import ping_pong_of, second_part
+from tile2cu.plan.ping_pong_ops import LoadSlabs
 from tile2cu.plan.producer import iterations_of, rings_of
 from tile2cu.plan.producer_ops import Iterations, Ring, VisitedWork
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.structure import Block, Paragraph, Statement, Where
+from tile2cu.plan.slabs import Slabs, parts_of_stage, ping_pong_of, slabs_of_stage
+from tile2cu.plan.structure import Block, Paragraph, Statement, Where, mapped
 
 _LOADING = Where(loading=True)
 
@@ -50,19 +51,18 @@ class Prologue:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Panels:
-    """The panels of a stage, tile by tile; the second warpgroup's columns of `tile` start with panel `first_part`.
+class SlabbedStages:
+    """The slabs of a stage of a ping-pong loop, in the order of their loads.
 
-    `first` is the accumulator whose MMAs are issued in order of their iterations, and `handed` are the shared tiles by
-    which the owner of an iteration passes values on. By `exchanged` the warpgroups add a running sum, if there is one.
-    `reuses` are staging tiles that are written in the memory of another tile: (staging, tile); the barriers of the sum
-    suffice for those `summed_before`. All by name.
+    `first` is the accumulator of an iteration's owner, whose MMAs are issued in order of their iterations, `last` the
+    one whose columns both add to, and `handed` are the shared tiles by which the owner passes values on. By `exchanged`
+    the warpgroups add a running sum, if there is one. `reuses` are staging tiles that are written in the memory of
+    another tile: (staging, tile); the barriers of the sum suffice for those `summed_before`. All by name.
     """
 
-    counts: tuple[tuple[Buffer, int], ...]
-    first_part: int
-    tile: Buffer
+    slabs: tuple[Slabs, ...]
     first: str
+    last: str
     handed: tuple[str, ...]
     exchanged: str
     reuses: tuple[tuple[str, str], ...]
@@ -70,7 +70,18 @@ class Panels:
 
     @property
     def total(self) -> int:
-        return sum(count for _, count in self.counts)
+        return self.slabs[-1].last + 1
+
+    @property
+    def parts(self) -> tuple[range, range]:
+        """The slabs that each warpgroup releases."""
+        return parts_of_stage(self.slabs)
+
+    @property
+    def acquired(self) -> tuple[Slabs, Slabs]:
+        """Those before which the producer waits for a warpgroup's release."""
+        first, second = (next(each for each in self.slabs if each.part == part) for part in (0, 1))
+        return first, second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,7 +121,7 @@ class Producer:
     way: PathToLoop | None
     prologue: Prologue | None
     rings: tuple[Ring, ...]
-    panels: Panels | None
+    stages: SlabbedStages | None
     once: bool
     multicast: int
     multicast_rule: str
@@ -132,6 +143,8 @@ def producer(lowering: Lowering) -> Producer | None:
     rings, at_top = rings_of(resolved), len(loops) == 1 and not around(launch.body, loop)
     multicast = facts.get(loop, MULTICAST_BLOCKS)
     late = () if rings or not at_top or persistent is not None or multicast else _behind_prologue(lowering, loop)
+    stages = _slabbed(resolved, pipeline)
+    loads = lowering.body(pipeline.loads, Where()) if at_top else ()
     return Producer(
         loop=loop,
         iterations=iterations_of(loop, pipeline, resolved, loading=False),
@@ -142,7 +155,7 @@ def producer(lowering: Lowering) -> Producer | None:
         threads=launch.threads,
         hoisted=lowering.paragraphs(tuple(stmt for stmt in lowering.hoisted if stmt not in late), Where()),
         meanwhile=lowering.paragraphs(late, Where()),
-        loads=lowering.body(pipeline.loads, Where()) if at_top else (),
+        loads=loads if stages is None else _by_slabs(loads, stages, pipeline.stages),
         nested=() if at_top else tuple(_nested(lowering, loops)),
         way=_way(lowering),
         prologue=None
@@ -153,7 +166,7 @@ def producer(lowering: Lowering) -> Producer | None:
             rule=facts.rule(launch, PROLOGUE_LOADS),
         ),
         rings=rings,
-        panels=_panels(resolved, pipeline),
+        stages=stages,
         once=is_iteration(loop),
         multicast=multicast or 0,
         multicast_rule=facts.rule(loop, MULTICAST_BLOCKS) if multicast is not None else "",
@@ -184,18 +197,34 @@ def _nested(lowering: Lowering, loops: tuple[tuple[Loop, schedule.Pipeline], ...
         yield from lowering.paragraphs((path_to(tuple(found), body),), _LOADING)
 
 
-def _panels(resolved: Resolved, pipeline: schedule.Pipeline) -> Panels | None:
+def _by_slabs(loads: Block, stages: SlabbedStages, count: int) -> Block:
+    """Loads of tiles slab by slab, behind the waits for the warpgroups that have used the stage."""
+
+    def change(each: Statement) -> Statement:
+        if not isinstance(each.op, TmaLoad):
+            return each
+        load = each.op
+        slabs = tuple(part for part in stages.slabs if part.tile is load.dst)
+        acquires = tuple(part for part in slabs if part in stages.acquired)
+        alone = replace(load, claims=())
+        own = LoadSlabs(
+            source=load.source, claims=load.claims, load=alone, stages=count, slabs=slabs, acquires=acquires
+        )
+        return replace(each, op=own)
+
+    return mapped(loads, change)
+
+
+def _slabbed(resolved: Resolved, pipeline: schedule.Pipeline) -> SlabbedStages | None:
     found = ping_pong_of(resolved)
     if found is None:
         return None
-    counts = tuple((tile, resolved.facts[tile, SHARED_LAYOUT].slabs) for tile in pipeline.buffers)
     staged = [each for each in resolved.facts.get(resolved.launch, STORE_STAGING) or () if each.where is not None]
     reuses = {(each.name, each.where.name): read_before_sum(each.where, resolved) for each in staged if each.where}
-    return Panels(
-        counts=counts,
-        first_part=second_part(found, pipeline, resolved),
-        tile=found.second.b.buffer,
+    return SlabbedStages(
+        slabs=slabs_of_stage(found, pipeline, resolved),
         first=found.own_mmas[0].c.buffer.name,
+        last=found.second.c.buffer.name,
         handed=(found.tile.name, *(handed_name(tile) for tile in found.row_values)),
         exchanged=handed_name(found.running.total) if found.running is not None else "",
         reuses=tuple(pair for pair, summed_before in reuses.items() if not summed_before),

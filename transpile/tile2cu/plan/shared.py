@@ -18,11 +18,11 @@ from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.schedule import BARRIER_BYTES
 from tile2cu.core.shared_memory import BARRIERS, Aliasing, Part, Staging, Workspace
-from tile2cu.plan.ping_pong import ping_pong_of
 from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer import rings_of
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.slabs import ping_pong_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

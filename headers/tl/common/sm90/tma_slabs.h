@@ -11,43 +11,13 @@ template <int stages, int slabs> struct TmaSlabBarriers {
   Barrier empty[stages][2];     // a phase completes when a warpgroup has released its part
 };
 
-// The slabs of one stage in load order, for consumers. Each thread has its own instance.
-class TmaArrivals {
- public:
-  TL_DEVICE TmaArrivals(Barrier* full, int parity) : next_(full), parity_(parity) {}
-  // Waits until the next slab has arrived. Called by: any thread.
-  TL_DEVICE void wait() { mbarrier_wait(*next_++, parity_); }
-
- private:
-  Barrier* next_;
-  int parity_;
-};
-
-// The same for the producer; the first `first_part` slabs are warpgroup 0's. Called by: the producer's one thread.
-class TmaSlabLoads {
- public:
-  TL_DEVICE TmaSlabLoads(Barrier* full, Barrier* empty, int first_part, int parity)
-      : full_(full), empty_(empty), first_part_(first_part), parity_(parity) {}
-  // Waits until the stage's part that begins with the next slab is empty. Returns the slab's barrier, which expects
-  // `bytes`.
-  TL_DEVICE Barrier& expect(int bytes) {
-    if (slab_ == 0 || slab_ == first_part_) mbarrier_wait(empty_[slab_ == 0 ? 0 : 1], parity_ ^ 1);
-    Barrier& full = full_[slab_++];
-    mbarrier_arrive_expect(full, bytes);
-    return full;
-  }
-
- private:
-  Barrier *full_, *empty_;
-  int slab_ = 0, first_part_, parity_;
-};
-
 // As TmaPipeline, for tiles of `slabs` slabs. Two warpgroups each release a part: the first `first_part` slabs, and the
 // others. Tile k is in stage k % stages.
 template <int stages, int slabs, int first_part, int threads> class TmaSlabPipeline {
  public:
   static_assert(threads == 2 * warpgroup_warps * warp_size, "two warpgroups use the tiles");
   static_assert(0 < first_part && first_part < slabs, "each warpgroup has a part");
+  static_assert(stages >= 2, "warpgroup 1 waits for tile k + 1 before it releases tile k");
 
   TL_DEVICE explicit TmaSlabPipeline(TmaSlabBarriers<stages, slabs>& barriers) : barriers_(barriers) {}
   // Initialises the barriers; mbarrier_init_fence and a block barrier must follow. Called by: one thread.
@@ -60,14 +30,17 @@ template <int stages, int slabs, int first_part, int threads> class TmaSlabPipel
     }
   }
 
-  // The barriers on which the slabs of tile k complete, in order; each is available when its part of the stage is
-  // empty.
+  // Waits until warpgroup `part` has released its slabs of tile k - stages; for the first `stages` tiles does not wait.
   // Called by: the producer's one thread.
-  TL_DEVICE TmaSlabLoads producer_acquire(int k) const {
-    return {barriers_.full[k % stages], barriers_.empty[k % stages], first_part, k / stages & 1};
+  TL_DEVICE void producer_acquire(int k, int part) const {
+    mbarrier_wait(barriers_.empty[k % stages][part], (k / stages & 1) ^ 1);
   }
-  // The slabs of tile k, for consumers. Any thread.
-  TL_DEVICE TmaArrivals arrivals(int k) const { return {barriers_.full[k % stages], k / stages & 1}; }
+  // The barrier on which the load of this slab of tile k completes. Called by: as above.
+  TL_DEVICE Barrier& full(int k, int slab) const { return barriers_.full[k % stages][slab]; }
+  // Waits until TMA has filled this slab of tile k. Called by: any thread.
+  TL_DEVICE void consumer_wait(int k, int slab) const {
+    mbarrier_wait(barriers_.full[k % stages][slab], k / stages & 1);
+  }
   // Releases this warpgroup's part of tile k for this warp. It may be overwritten when all warps of the warpgroup have
   // released it: the other warpgroup's reads of the part, if there are any, must be complete before this one is called
   // (in a ping-pong loop the owner has read all slabs before tl::fragment_stored). Called by: whole consumer warps.
@@ -80,50 +53,35 @@ template <int stages, int slabs, int first_part, int threads> class TmaSlabPipel
   TmaSlabBarriers<stages, slabs>& barriers_;
 };
 
-// As tl::tma_load, with one barrier per slab.
+// As tl::tma_load, of one slab of the tile that begins at these coordinates: announces its bytes at `full`
+// (arrive.expect_tx), on which the load completes. Called by: the producer's one thread.
 template <int rank, class Tile>
-TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, TmaSlabLoads& loads) {
+TL_DEVICE void tma_load_slab(const TensorMap& map, At<rank> from, Tile& to, int slab, Barrier& full) {
   constexpr int elements = Tile::rows * Tile::slab_cols;
-  TL_UNROLL
-  for (int slab = 0; slab < Tile::cols / Tile::slab_cols; ++slab) {
-    tma_load_box(to.data + slab * elements, map, from.coordinate,
-                 loads.expect(elements * int(sizeof(typename Tile::type))));
-    from.coordinate[rank - 1] += Tile::slab_cols;
-  }
+  from.coordinate[rank - 1] += slab * Tile::slab_cols;
+  mbarrier_arrive_expect(full, elements * int(sizeof(typename Tile::type)));
+  tma_load_box(to.data + slab * elements, map, from.coordinate, full);
 }
 
-// As tl::gemm_start, in one wgmma group per slab of b's tile, each after the slab has arrived. K runs along b's rows.
+// As tl::gemm_start, of the part of K that is this slab of b's tile, in one wgmma group: K runs along b's rows. C = A B
+// of the slab where `overwrite` holds.
 template <class A, class Tile, class Sum, int M, int N, int along_m, int along_n>
-TL_DEVICE void gemm_start_arriving(const A& a, const Transposed<Tile>& b,
-                                   Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, bool accumulate,
-                                   TmaArrivals& arrivals) {
+TL_DEVICE void gemm_start_slab(const A& a, const Transposed<Tile>& b,
+                               Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, int slab,
+                               OverwriteIf overwrite = {false}) {
   using Layout = WgmmaAccumulator<M, N, along_m, along_n>;
   static_assert(Layout::own_cols <= wgmma_most_columns, "one instruction covers all columns");
   const auto from_a = wgmma_a(a, C);
   const auto from_b = wgmma_b(b, C);
+  const int first = slab * Tile::slab_cols;
+  pin_registers<Layout::registers>(C.reg);
+  wgmma_fence();
   TL_UNROLL
-  for (int first = 0; first < Tile::cols; first += Tile::slab_cols) {
-    arrivals.wait();
-    pin_registers<Layout::registers>(C.reg);
-    wgmma_fence();
-    TL_UNROLL
-    for (int m = 0; m < Layout::m_tiles; ++m) TL_UNROLL
-    for (int k = first; k < first + Tile::slab_cols; k += wgmma_k<typename Tile::type>)
-      from_a.template multiply<Layout::own_cols>(C.reg + m * Layout::tile_registers, m, k, from_b, 0,
-                                                 accumulate || k > 0);
-    wgmma_commit();
-  }
-}
-template <class A, class Tile, class Sum, int M, int N, int along_m, int along_n>
-TL_DEVICE void gemm_start(const A& a, const Transposed<Tile>& b,
-                          Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, TmaArrivals& arrivals) {
-  gemm_start_arriving(a, b, C, true, arrivals);
-}
-template <class A, class Tile, class Sum, int M, int N, int along_m, int along_n>
-TL_DEVICE void gemm_start(const A& a, const Transposed<Tile>& b,
-                          Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, Overwrite,
-                          TmaArrivals& arrivals) {
-  gemm_start_arriving(a, b, C, false, arrivals);
+  for (int m = 0; m < Layout::m_tiles; ++m) TL_UNROLL
+  for (int k = first; k < first + Tile::slab_cols; k += wgmma_k<typename Tile::type>)
+    from_a.template multiply<Layout::own_cols>(C.reg + m * Layout::tile_registers, m, k, from_b, 0,
+                                               !overwrite.holds || k > first);
+  wgmma_commit();
 }
 
 }  // namespace tl

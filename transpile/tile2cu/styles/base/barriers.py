@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.program import Buffer
 from tile2cu.plan.producer_ops import Iterations, Ring
-from tile2cu.plan.roles import Panels, Producer
+from tile2cu.plan.roles import Producer, SlabbedStages
+from tile2cu.plan.slabs import Slabs
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.vocabulary import ALLREDUCE_SUM, FRAGMENT_STORED, MMA_STARTED, SYNC_READERS
@@ -12,6 +12,7 @@ from tile2cu.styles.base.vocabulary import ALLREDUCE_SUM, FRAGMENT_STORED, MMA_S
 _Row = tuple[str, str, str, str]
 _HEAD: _Row = ("barrier", "completed by", "waiting", "orders")
 _PRODUCER = "producer"
+SLAB = "__n"  # the name of a slab's number
 _BY_TMA = "producer; TMA"
 
 
@@ -27,23 +28,24 @@ def numbered(wish: str, of: Iterations, names: Names) -> str:
     return names(f"__{wish}_{of.number}")
 
 
-def barrier_table(producer: Producer, names: Names) -> tuple[str, ...]:
-    """A line for each barrier, under their heads, and what holds for all."""
+def barrier_table(producer: Producer, names: Names, stages: str = "") -> tuple[str, ...]:
+    """A line for each barrier, under their heads, and what holds for all; `stages` names a ping-pong loop's depth."""
     about = (
         "The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each "
         "consumer warp arrives once. TMA writes out-of-bounds elements as zeros."
     )
     if producer.multicast:
         about += f" A cluster's first block multicasts the tiles that its blocks share  [{producer.multicast_rule}]"
-    if producer.panels is not None:
-        about = f"{_about_slabs(producer.panels, names)} {about}"
-    return (*table((_HEAD, *_rows(producer, names)), BODY_WIDTH), *wrapped(about, BODY_WIDTH))
+    lines = table((_HEAD, *_rows(producer, names)), BODY_WIDTH)
+    if producer.stages is not None:
+        return (*lines, *wrapped(about, BODY_WIDTH), *_about_slabs(producer.stages, stages, names))
+    return (*lines, *wrapped(about, BODY_WIDTH))
 
 
 def _rows(producer: Producer, names: Names) -> Iterator[_Row]:
     consumers = f"{producer.threads // 32} consumer warps"
-    if producer.panels is not None:
-        yield from _of_slabs(producer.panels, names)
+    if producer.stages is not None:
+        yield from _of_slabs(producer.stages, names)
     elif producer.rings:
         for ring in producer.rings:
             yield from _of_stages(barriers_name(ring, names), _held(ring, names), consumers, consumers)
@@ -66,42 +68,69 @@ def _held(ring: Ring, names: Names) -> str:
     return f"{names(ring.tile.name)}[s]" + ", active_iterations[s]" * ring.publishes
 
 
-def _of_slabs(slabs: Panels, names: Names) -> Iterator[_Row]:
+def _of_slabs(stages: SlabbedStages, names: Names) -> Iterator[_Row]:
     """The barriers of a ping-pong loop (headers/tl/common/sm90/tma_slabs.h, exchange.h)."""
     owner, other, both = "warpgroup k % 2", "warpgroup 1 - k % 2", "2 warpgroups"
-    handed = ", ".join(names(name) for name in slabs.handed)
-    ranges = f"WAR slabs 0-{slabs.first_part - 1} (g = 0), {slabs.first_part}-{slabs.total - 1} (g = 1)"
-    yield "barriers.full[s][n]", _BY_TMA, owner, "RAW slab n"
-    yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, ranges
-    yield f"{MMA_STARTED}, k", "warpgroup 0", "warpgroup 1", f"issue order: {names(slabs.first)} k, k + 1"
-    yield f"{FRAGMENT_STORED}, k", owner, other, f"RAW {handed}, {names(slabs.tile.name)}[s]"
-    if slabs.exchanged:
-        freed = "".join(f"; WAR {names(tile)}, by {names(staging)}" for staging, tile in slabs.summed_before)
-        yield ALLREDUCE_SUM, both, both, f"RAW {names(slabs.exchanged)}{freed}"
-    for staging, tile in slabs.reuses:
+    handed = ", ".join(names(name) for name in stages.handed)
+    shared = next(names(each.tile.name) for each in stages.slabs if each.shared)
+    ranges = ", ".join(f"{numbers(part)} (g = {g})" for g, part in enumerate(stages.parts))
+    slab = names(SLAB)
+    yield f"barriers.full[s][{slab}]", _BY_TMA, owner, f"RAW slab {slab}"
+    yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, f"WAR slabs {ranges}"
+    yield (
+        f"{MMA_STARTED}, k",
+        "warpgroup 0",
+        "warpgroup 1",
+        f"{names(stages.first)} k is issued before k + 1: for speed, no hazard",
+    )
+    yield f"{FRAGMENT_STORED}, k", owner, other, f"RAW {handed}, {shared}[s]; WAR slabs of tile k"
+    if stages.exchanged:
+        freed = "".join(f"; WAR {names(tile)}, by {names(staging)}" for staging, tile in stages.summed_before)
+        yield ALLREDUCE_SUM, both, both, f"RAW {names(stages.exchanged)}{freed}"
+    for staging, tile in stages.reuses:
         yield SYNC_READERS, both, both, f"WAR {names(tile)}, by {names(staging)}"
 
 
-def _about_slabs(slabs: Panels, names: Names) -> str:
-    """Which slabs are whose, why one warpgroup alone waits for TMA, and the numbers of the named barriers."""
-    ordinary = [f"{ALLREDUCE_SUM} (twice)"] * bool(slabs.exchanged) + [SYNC_READERS] * bool(slabs.reuses)
-    last = f", {listed(ordinary)} 1" if ordinary else ""
-    return (
-        f"Slabs {_slab_ranges(slabs.counts, names)}. Of iteration k its owner alone, warpgroup k % 2, waits for TMA: "
-        f"{FRAGMENT_STORED} orders TMA's writes before the other's reads of {names(slabs.tile.name)}[s], too, and "
-        f"the owner's reads of all slabs before either warpgroup's release. Named barriers: {MMA_STARTED} 2 (k is "
-        f"even), {FRAGMENT_STORED} 4 + k % 2{last}."
-    )
+def _about_slabs(stages: SlabbedStages, count: str, names: Names) -> Iterator[str]:
+    """Who reads and releases each slab, why that suffices, and the numbers of the named barriers."""
+    first, last, slab = names(stages.first), names(stages.last), names(SLAB)
+    yield from table((("slabs of tile k", "read by", "released by"), *_slabs(stages, names)), BODY_WIDTH)
+    ordinary = [f"{ALLREDUCE_SUM} (twice)"] * bool(stages.exchanged) + [SYNC_READERS] * bool(stages.reuses)
+    behind = f", {listed(ordinary)} 1" if ordinary else ""
+    for about in (
+        f"Tile k is in stage s = k % {count}. Consumers wait for the phase of full with parity k / {count} % 2, the "
+        "producer for the phase of empty with the other one.",
+        f"RAW: the owner of iteration k, warpgroup k % 2, waits for full[s][{slab}] before slab {slab} of {first} k. "
+        f"The other warpgroup reads tile k in {last} k alone, after it has waited at {FRAGMENT_STORED} k, at which "
+        f"the owner arrives after gemm_wait<0>({first}), so after all slabs have arrived.",
+        f"WAR: warpgroup g releases its slabs after gemm_wait<0>({last}), the last of its own reads. The other one "
+        f"reads them in {first} k alone, as the owner: these reads are complete before it arrives at "
+        f"{FRAGMENT_STORED} k, where g waits before {last} k.",
+        f"Named barriers: {MMA_STARTED} 2 (k is even), {FRAGMENT_STORED} 4 + k % 2{behind}. Iteration k + 2 uses those "
+        f"of k again: a warpgroup arrives there after its wait at {FRAGMENT_STORED} k + 1, at which the other one "
+        f"arrives after its waits of iteration k.",
+    ):
+        yield from wrapped(about, BODY_WIDTH)
 
 
-def _slab_ranges(counts: tuple[tuple[Buffer, int], ...], names: Names) -> str:
-    """Which slabs of a stage are which tile's: `0-7 of KV_shared[s], 8 of K_pe_shared[s]`."""
-    parts, start = [], 0
-    for tile, count in counts:
-        which = str(start) if count == 1 else f"{start}-{start + count - 1}"
-        parts.append(f"{which} of {names(tile.name)}[s]")
-        start += count
-    return ", ".join(parts)
+def _slabs(stages: SlabbedStages, names: Names) -> Iterator[tuple[str, str, str]]:
+    """The rows of the table of slabs."""
+    for each in stages.slabs:
+        which = numbers(range(each.first, each.last + 1))
+        read = f"{names(stages.first)} k of warpgroup k % 2"
+        read += f", {names(stages.last)} k of warpgroup {each.part}" * each.shared
+        yield f"{which}: {_columns(each, names)}", read, f"warpgroup {each.part}"
+
+
+def _columns(slabs: Slabs, names: Names) -> str:
+    """Which columns of which tile they are."""
+    start, end = slabs.start * slabs.columns, (slabs.start + slabs.count) * slabs.columns - 1
+    return f"{names(slabs.tile.name)}[s]" + f" columns {start}-{end}" * slabs.shared
+
+
+def numbers(slabs: range) -> str:
+    """Slabs by their numbers: `0-3`."""
+    return f"{slabs[0]}-{slabs[-1]}" if len(slabs) > 1 else str(slabs[0])
 
 
 def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_Row]:

@@ -108,7 +108,7 @@ class Gemms:
     def text(self, op: ops.Mma) -> str:
         """An MMA of shared tiles, or of a fragment's registers and a shared tile. Errors: T2C-E034."""
         span = op.source.span
-        flags = (op.starts, op.metadata is not None, op.overwrites_if is not None, op.paced)
+        flags = (op.starts, op.metadata is not None, op.overwrites_if is not None)
         if any(flags) or op.instruction.unit is not MmaUnit.WARP or not op.c.region.whole or op.instruction.through:
             raise unsupported("this form of MMA", span)
         layout = self.fragments.layout(op.c.buffer)

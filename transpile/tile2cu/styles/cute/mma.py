@@ -33,7 +33,7 @@ class Mmas:
         """An MMA of shared tiles, or of an accumulator's registers and a shared tile."""
         if op.instruction.unit is MmaUnit.WARPGROUP:
             return self._wgmma(op)
-        flags = (op.starts, op.metadata is not None, op.overwrites_if is not None, op.paced, op.priority)
+        flags = (op.starts, op.metadata is not None, op.overwrites_if is not None, op.priority)
         if any(flags) or op.instruction.unit is not MmaUnit.WARP or not op.c.region.whole:
             raise unsupported("this form of MMA", op.source.span)
         c = self.printer.names(op.c.buffer.name)
@@ -82,7 +82,7 @@ class Mmas:
 
     def _wgmma(self, op: ops.Mma) -> str:
         """An MMA of warpgroups: issued and committed, and awaited unless it only `starts`."""
-        if op.metadata is not None or op.paced or op.priority or not op.c.region.whole:
+        if op.metadata is not None or op.priority or not op.c.region.whole:
             raise unsupported("this form of MMA", op.source.span)
         c = self.printer.names(op.c.buffer.name)
         mma = self.fragments.mma(op)

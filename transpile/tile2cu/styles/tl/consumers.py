@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.plan.ping_pong_ops import PingPong
+from tile2cu.plan.ping_pong_ops import LoadSlabs, MmaOfSlabs, PingPong
 from tile2cu.plan.producer_ops import (
     Consume,
     EachActive,
@@ -22,10 +22,10 @@ from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts
 from tile2cu.styles.tl.overlap import overlapped
 from tile2cu.styles.tl.parts import Parts
-from tile2cu.styles.tl.ping_pong import ping_pong
+from tile2cu.styles.tl.ping_pong import load_slabs, mma_of_slabs, ping_pong
 from tile2cu.styles.tl.staged import staged_tile
 
-OfProducer = Produce | Consume | Overlapped | PingPong | Visit | Visits | EachActive
+OfProducer = Produce | Consume | Overlapped | PingPong | LoadSlabs | MmaOfSlabs | Visit | Visits | EachActive
 _LOADS = {Loads.LOOP: "produce", Loads.ONCE: "produce_once", Loads.VISITED: "load_taken"}
 
 
@@ -38,6 +38,10 @@ def of_producer(op: OfProducer, body: Parts) -> StatementView:
             return _visits(op, body)
         case EachActive():
             return _each_active(op, body)
+        case LoadSlabs():
+            return load_slabs(op, body)
+        case MmaOfSlabs():
+            return mma_of_slabs(op, body)
         case _:
             with body.iterations(op.iterations) as texts:
                 return _loop(op, texts, body)

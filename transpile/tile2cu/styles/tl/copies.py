@@ -77,6 +77,11 @@ class Copies:
         staging, place = self.printer.names(op.staging), operands.coordinates(op.dst)
         return _call(name, tile, staging, view.name, place, template=store_dims(view))
 
+    def by_slab(self, op: copy_ops.TmaLoad, slab: str, full: str) -> str:
+        """The arguments of the call that loads one slab of a tile."""
+        place, tile = self.operands.coordinates(op.src), self.printer.tile(op.dst)
+        return ", ".join((self.maps[id(op.source)].name, place, tile, slab, full))
+
     def _copy(self, op: copy_ops.Copy) -> Mapping[str, str]:
         src, dst = self.operands(op.src), self.operands(op.dst)
         arguments = [f"{tl.EVICT[op.evict]}({src})" if op.evict else src, dst]

@@ -57,9 +57,10 @@ class Operations:
                 return text_line(self._registers(op))
             case _:
                 view = text_line(self._statement(op))
-        return replace(view, comments=self._claims(op))
+        return replace(view, comments=self.claims(op))
 
-    def _claims(self, op: ops.Op) -> tuple[str, ...]:
+    def claims(self, op: ops.Op) -> tuple[str, ...]:
+        """What is stated above an operation."""
         awaited = isinstance(op, ops.Mma) and op.instruction.unit is MmaUnit.WARPGROUP and not op.starts
         done = "; complete on return: its operands may be overwritten" if awaited else ""
         return tuple(
@@ -110,6 +111,14 @@ class Operations:
         name = f"{name}_reversed" if op.reverse else name
         return {"name": name, "template": f"{op.dim}, {self.operands.threads(op.threads)}", "arguments": arguments}
 
+    def mma_of_slab(self, op: ops.Mma, slab: str) -> str:
+        """The arguments of the call for one slab of an MMA's operand B."""
+        arguments = [self.operands.tile(op.a), self.operands.tile(op.b), self.operands.tile(op.c), slab]
+        if op.overwrites or op.overwrites_if is not None:
+            further = "" if op.overwrites_if is None else f" && ({self.printer.text(op.overwrites_if)})"
+            arguments.append(f"{tl.OVERWRITE_IF}({slab} == 0{further})")
+        return ", ".join(arguments)
+
     def _mma(self, op: ops.Mma) -> StatementView:
         arguments = [self.operands.tile(op.a), self.operands.tile(op.b), self.operands.tile(op.c)]
         name = "gemm_fma" if op.instruction.unit is MmaUnit.FMA else "gemm"
@@ -120,7 +129,7 @@ class Operations:
             name = "gemm_start"
         if op.overwrites_if is not None:
             arguments.append(f"{tl.OVERWRITE_IF}({self.printer.text(op.overwrites_if)})")
-        arguments += [tl.OVERWRITE] * op.overwrites + ["arriving"] * op.paced
+        arguments += [tl.OVERWRITE] * op.overwrites
         parts = {"name": name, "template": "", "arguments": ", ".join(arguments)}
         if op.priority:
             return StatementView("prioritized", parts | {"priority": str(op.priority)})
@@ -132,7 +141,7 @@ class Operations:
             case ops.ProxyFence():
                 return text_line(f"{tl.FENCE_ASYNC_PROXY}();", line, fence_comment(op, self.printer.names))
             case ops.Barrier():
-                comments = tuple(each for text in self._claims(op) for each in wrapped(text, BODY_WIDTH))
+                comments = tuple(each for text in self.claims(op) for each in wrapped(text, BODY_WIDTH))
                 return StatementView("barrier", {"call": self._barrier(op)}, line, comments)
             case ops.MmaWait():
                 return self._mma_wait(op)
@@ -173,7 +182,7 @@ class Operations:
         """The instruction, or why it is left out."""
         if not op.left_out:
             return f"{tl.WARPGROUP_REG_ALLOC if op.more else tl.WARPGROUP_REG_DEALLOC}<{op.count}>();"
-        return "\n".join(f"// {line}" for text in self._claims(op) for line in wrapped(text, BODY_WIDTH))
+        return "\n".join(f"// {line}" for text in self.claims(op) for line in wrapped(text, BODY_WIDTH))
 
     def _statement(self, op: ops.Op) -> str:
         match op:

@@ -11,9 +11,10 @@ from tile2cu.plan.ping_pong_ops import (
     CopyRegisters,
     Event,
     Exchange,
-    FollowLoads,
     HandOver,
     IfNext,
+    LoadSlabs,
+    MmaOfSlabs,
     Perform,
     PingPong,
     PingPongKind,
@@ -22,8 +23,10 @@ from tile2cu.plan.ping_pong_ops import (
     Signal,
     TakeOver,
 )
+from tile2cu.plan.ping_pong_order import timeline
 from tile2cu.plan.producer_ops import AwaitMmas, Do, PartKind, ReleaseStage, Rescale
 from tile2cu.plan.structure import Block
+from tile2cu.styles.base.barriers import SLAB, numbers
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.overlap import wish_of
@@ -37,6 +40,7 @@ from tile2cu.styles.tl.parts import Parts
 Views = tuple[StatementView, ...]
 _EVENTS = {Event.MMAS_ISSUED: tl.MMA_STARTED, Event.STORED: tl.FRAGMENT_STORED}
 _FIRST = "the other's next {} is issued after"
+_AGAIN = PingPongKind.START_BOTH
 _WHOSE = "with the values of iteration {}: a warpgroup's own, those received, or those whose names end with _now"
 
 
@@ -59,8 +63,6 @@ def exchange(op: Exchange, k: str, names: Names, first: str) -> StatementView:
             text = f"{tl.NAMED_BARRIER_ARRIVE}<threads>({_EVENTS[op.event]}, {k});{after}"
         case AwaitSignal():
             text = f"{tl.NAMED_BARRIER_SYNC}<threads>({_EVENTS[op.event]}, {k});"
-        case FollowLoads():
-            text = f"auto arriving = pipeline.arrivals({k});  // slab by slab, as TMA fills them"
         case HandOver():
             text = f"{tl.STORE_FRAGMENT}({names(op.fragment.name)}, {names(op.through)});"
         case TakeOver():
@@ -72,6 +74,47 @@ def exchange(op: Exchange, k: str, names: Names, first: str) -> StatementView:
         case AddUp():
             text = f"{tl.ALLREDUCE_SUM}<threads>({names(op.total.name)}, {names(op.through)});"
     return text_line(text, op.source.span.line)
+
+
+def load_slabs(op: LoadSlabs, body: Parts) -> StatementView:
+    """A load of a tile slab by slab, each behind the wait for the warpgroup that releases it."""
+    assert body.texts is not None, "slabs are of a producer's loop"
+    place = op.source.span.line
+    names, k, stages = body.printer.names, body.texts.k, body.constants.stages(op.stages)
+    slab, views = names(SLAB), list[StatementView]()
+    for part in op.slabs:
+        if part in op.acquires:
+            until = f"until warpgroup {part.part} has released tile {k} - {stages}: empty[s][{part.part}]"
+            views.append(text_line(f"pipeline.producer_acquire({k}, {part.part});  // {until}", place))
+        alone, shift = part.count == 1, part.first - part.start
+        in_tile = str(part.start) if alone else slab
+        in_stage = str(part.first) if alone else f"{slab} + {shift}" if shift else slab
+        call = body.operations.copies.by_slab(op.load, in_tile, f"pipeline.full({k}, {in_stage})")
+        load = text_line(f"{tl.TMA_LOAD_SLAB}({call});", place)
+        views.append(load if alone else _each_slab(slab, part.start, part.start + part.count, (load,)))
+    return StatementView("block", {}, body=tuple(views), comments=body.operations.claims(op))
+
+
+def mma_of_slabs(op: MmaOfSlabs, body: Parts) -> StatementView:
+    """An MMA slab by slab, each behind the wait for its arrival."""
+    assert body.texts is not None, "slabs are of a producer's loop"
+    k, slab, first, place = body.texts.k, body.printer.names(SLAB), op.slabs.start, op.source.span.line
+    arrived = "until TMA has filled the slab"
+    if len(op.slabs) == 1:
+        wait = text_line(f"pipeline.consumer_wait({k}, {first});  // {arrived}: full[s][{first}]", place)
+        call = body.operations.view(op.mma)
+        return StatementView("block", {}, body=(wait, replace(call, comments=())), comments=call.comments)
+    in_stage = f"{slab} + {first}" if first else slab
+    wait = text_line(f"pipeline.consumer_wait({k}, {in_stage});  // {arrived}: full[s][{in_stage}]", place)
+    call = text_line(f"{tl.GEMM_START_SLAB}({body.operations.mma_of_slab(op.mma, slab)});", place)
+    loop = _each_slab(slab, 0, len(op.slabs), (wait, call))
+    return replace(loop, comments=body.operations.claims(op.mma))
+
+
+def _each_slab(slab: str, start: int, stop: int, each: Views) -> StatementView:
+    """A loop over slabs of a tile."""
+    head = {"end": "", "unroll": "yes", "variable": slab, "compare": "<", "move": f"++{slab}"}
+    return StatementView("loop", head | {"start": str(start), "stop": str(stop)}, each[0].line, body=each)
 
 
 @dataclass(frozen=True)
@@ -160,18 +203,18 @@ class _Loop:
     def steps(self, number: int) -> Views:
         """The loop of a warpgroup, behind the parts that it alone has."""
         steps, k, count = self.op.steps[number], self.texts.k, self.texts.count
-        about = f"its own iteration: {self.names(self.op.own.name)} is computed, at the iteration before"
+        about = f"its own iteration: {self.names(self.op.own.name)} was computed in iteration {k} - 1"
         about = about if steps.early else "its own iteration"
-        whose = self.branch(f"{k} % 2 == {number}", about, self.done(steps.own), self.done(steps.other))
+        whose = self.branch(f"{k} % 2 == {number}", about, self.done(steps.own, number), self.done(steps.other, number))
         head = {"end": "", "unroll": "", "variable": k, "start": "0", "compare": "<", "move": f"++{k}"}
-        body = (whose, *self.done(steps.both))
+        body = (whose, *self.done(steps.both, number))
         return (*map(self.declared, steps.parts), StatementView("loop", {**head, "stop": count}, self.place, body=body))
 
-    def done(self, dos: tuple[Do, ...]) -> Views:
-        """What is done in an iteration."""
-        return tuple(map(self.do, dos))
+    def done(self, dos: tuple[Do, ...], number: int) -> Views:
+        """What a warpgroup does in an iteration."""
+        return tuple(self.do(do, number) for do in dos)
 
-    def do(self, do: Do) -> StatementView:
+    def do(self, do: Do, number: int) -> StatementView:
         k = f"{self.texts.k} + 1" if do.shift else self.texts.k
         match do:
             case RunPingPong():
@@ -182,11 +225,18 @@ class _Loop:
                 results = ", ".join(self.names(tile.name) for tile in do.results)
                 return self.line(f"{tl.GEMM_WAIT}<{len(do.pending)}>({results});")
             case ReleaseStage():
-                return self.line(f"pipeline.{release_method(waits_for_loads=do.waits_for_loads)}({k});")
+                release = release_method(waits_for_loads=do.waits_for_loads)
+                return self.line(f"pipeline.{release}({k});{self.released(k, number)}")
             case IfNext():
                 follows = f"{self.texts.k} + 1 < {self.texts.count}"
-                return self.branch(follows, "its own next iteration", self.done(do.followed), self.done(do.last))
+                about = "one iteration ahead: its own next one"
+                return self.branch(follows, about, self.done(do.followed, number), self.done(do.last, number))
         raise TypeError(type(do).__name__)
+
+    def released(self, k: str, number: int) -> str:
+        """Which slabs a warpgroup releases, and why both have read them."""
+        last, slabs = self.names(self.op.second.name), numbers(self.op.parts_of_stage[number])
+        return f"  // empty[s][{number}], slabs {slabs}: read by {self.names(self.op.first.name)} {k} and {last} {k}"
 
     def call(self, do: RunPingPong, k: str) -> str:
         """The call of a part."""
@@ -223,21 +273,47 @@ class _Loop:
         first, second, now = names(op.first.name), names(op.second.name), names(op.now.name)
         handed = listed([names(op.own.name), *(names(each.name) for each in op.handed)])
         through = listed([names(op.tile.name), *(names(handed_name(each)) for each in op.handed)])
+        send, receive = self.calls[PingPongKind.SEND], self.calls[PingPongKind.RECEIVE]
+        k = self.texts.k
         about = (
-            f"Ping-pong: the two warpgroups alternate. Warpgroup k % 2 owns iteration k: it waits for TMA, computes "
-            f"all of {first}, and passes {handed} to the other through {through}. Each adds the MMA of every "
-            f"iteration to its own columns of {second}, with {now}, in registers, as operand A. One "
-            f"warpgroup runs MMAs while the other computes between its own. No barrier orders the overwriting of "
-            f"{through}: each warp loads its rows of one iteration before it stores those of the next  [{op.rule}]"
+            f"Ping-pong: the two warpgroups alternate. Warpgroup {k} % 2 owns iteration {k}: it waits for TMA, "
+            f"computes all of {first}, and passes {handed} to the other through {through}. Each adds the MMA of every "
+            f"iteration to its own columns of {second}, with {now}, in registers, as operand A. One warpgroup runs "
+            f"MMAs while the other computes between its own  [{op.rule}]",
+            f"Warpgroup 1 is one iteration ahead: in iteration {k} it computes {first} {k} + 1 and {send} {k} + 1, "
+            f"then {second} {k}. It reads tile {k} + 1 before it releases tile {k}: at least 2 stages.",
+            f"No barrier orders the overwriting of {through}: warp w of each warpgroup accesses the rows of its "
+            f"fragments alone, the same in both. It loads those of {k} ({receive}) before it stores those of {k} + 1 "
+            f"({send}); {tl.FRAGMENT_STORED} {k} orders the other's stores of {k} before both.",
+            f"{send} {k} arrives at {tl.FRAGMENT_STORED} {k}, {receive} {k} begins with the wait there. The order of "
+            f"events, each as early as its waits allow; a warpgroup releases its slabs of tile {k} after {second} {k}:",
         )
-        return (*wrapped(about, BODY_WIDTH), *self.timeline(first, second))
+        return (*(line for text in about for line in wrapped(text, BODY_WIDTH)), *self.timeline(first, second))
+
+    def loaded(self, parts: list[tuple[int, int]]) -> str:
+        """What TMA loads: parts of tiles."""
+        tiles = dict.fromkeys(tile for tile, _ in parts)
+        return ", ".join(
+            f"tile {tile}" if both else f"slabs {numbers(self.op.parts_of_stage[part])} of tile {tile}"
+            for tile in tiles
+            for both in ((tile, 0) in parts and (tile, 1) in parts,)
+            for part in [own for of, own in parts if of == tile][: 1 if both else None]
+        )
 
     def timeline(self, first: str, second: str) -> tuple[str, ...]:
-        """What each warpgroup does of iterations 0, 1 and 2, one column after the other."""
-        send, receive = self.calls[PingPongKind.SEND], self.calls[PingPongKind.RECEIVE]
-        both = f"{second} 0", f"{second} 1"
-        rows = (
-            ("warpgroup 0", f"{first} 0", f"{send} 0", both[0], f"{receive} 1", both[1], f"{first} 2", "..."),
-            ("warpgroup 1", "", f"{first} 1", f"{receive} 0, {send} 1", *both, "", "..."),
-        )
-        return tuple(f"  {row.rstrip()}" for row in table(rows, 2 * BODY_WIDTH))
+        """What TMA and each warpgroup do in the steps up to the first iterations that use a stage again."""
+        stages = self.op.iterations.stages
+        found = timeline(self.op, 2 * stages + 2)
+        calls = {PingPongKind.START_OWN: first, PingPongKind.START_BOTH: second}
+        calls |= {kind: self.calls[kind] for kind in (PingPongKind.SEND, PingPongKind.RECEIVE)}
+        last = max(found.groups[stages % 2][PingPongKind.START_OWN, stages], found.groups[1][_AGAIN, 1])
+        columns = [
+            {step: f"{calls[what]} {k}" for (what, k), step in steps.items() if isinstance(what, PingPongKind)}
+            for steps in found.groups
+        ]
+        loads = {
+            step: self.loaded([load for load, at in found.loads.items() if at == step]) for step in range(last + 1)
+        }
+        rows = [(str(step), loads.get(step, ""), *(c.get(step, "") for c in columns)) for step in range(last + 1)]
+        head = ("step", "TMA", "warpgroup 0", "warpgroup 1")
+        return tuple(f"  {row.rstrip()}" for row in table((head, *rows, ("...", "", "", "")), 2 * BODY_WIDTH))

@@ -126,7 +126,8 @@ class Roles:
 
     def _each_stage(self, texts: Texts, loads: tuple[StatementView, ...]) -> StatementView:
         """The loop over the iterations' loads."""
-        acquired = [] if self.producer.rings else [self._acquired(texts)]
+        by_slabs = self.producer.stages is not None
+        acquired = [] if self.producer.rings or by_slabs else [self._acquired(texts)]
         given = [text_line(texts.variable)] * bool(texts.variable)
         each = {"unroll": "no", "variable": texts.k, "start": "0", "stop": texts.count}
         each |= {"end": "", "compare": "<", "move": f"++{texts.k}"}
@@ -134,8 +135,7 @@ class Roles:
 
     def _acquired(self, texts: Texts) -> StatementView:
         """The wait for an empty stage."""
-        kind = tl.TMA_SLAB_LOADS if self.producer.panels is not None else f"{tl.BARRIER}&"
-        return text_line(f"{kind} full = pipeline.producer_acquire({texts.k});")
+        return text_line(f"{tl.BARRIER}& full = pipeline.producer_acquire({texts.k});")
 
     def _barriers(self) -> tuple[StatementView, ...]:
         """The pipelines of stages, and the initialisation of their barriers."""
@@ -160,7 +160,7 @@ class Roles:
         shown = f"{tl.SYNC_THREADS}();  // all threads see the initialised barriers"
         if producer.multicast:
             shown = f"{tl.CLUSTER_SYNC_RELAXED}();  // all threads of the cluster see the initialised barriers"
-        above = barrier_table(producer, self.printer.names)
+        above = barrier_table(producer, self.printer.names, self.body.constants.stages(producer.iterations.stages))
         return (
             text_line("\n".join(declared), 0, above),
             StatementView("branch", {"condition": f"{tl.THREAD}() == 0"}, body=init),
@@ -174,10 +174,10 @@ class Roles:
         if producer.rings:
             declared = [*map(self._ring, producer.rings), *self._counted_runs()]
             return declared, [f"{pipeline_name(ring.tile, names)}.init();" for ring in producer.rings]
-        if producer.panels is not None:
-            kind = f"{tl.TMA_SLAB_PIPELINE}<{stages}, {producer.panels.total}, {producer.panels.first_part}, threads>"
-            panels = producer.panels
-            parts = f"of a stage's {panels.total} slabs warpgroup 0 releases the first {panels.first_part}"
+        if producer.stages is not None:
+            total, first = producer.stages.total, len(producer.stages.parts[0])
+            kind = f"{tl.TMA_SLAB_PIPELINE}<{stages}, {total}, {first}, threads>"
+            parts = f"of a stage's {total} slabs warpgroup 0 releases the first {first}"
             return [*comment_lines(parts), f"const {kind} pipeline({place}.barriers);"], ["pipeline.init();"]
         declared, started = [], []
         for fed in producer.pipelines:
