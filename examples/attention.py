@@ -121,7 +121,7 @@ def attention(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # Each thread divides once per row that it holds, not once per element.
+            # Each thread computes one reciprocal per row that it holds, instead of dividing each element.
             for i in T.Parallel(block_M):
                 logsum[i] = 1 / logsum[i]
             for i, j in T.Parallel(block_M, dim):

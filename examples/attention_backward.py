@@ -110,7 +110,7 @@ def attention_forward(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # Each thread divides once per row that it holds, not once per element.
+            # Each thread computes one reciprocal per row that it holds, instead of dividing each element.
             for i in T.Parallel(block_M):
                 scores_sum[i] = 1 / logsum[i]
                 logsum[i] = T.log2(logsum[i]) + scores_max[i] * scale

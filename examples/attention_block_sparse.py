@@ -104,7 +104,7 @@ def attention_block_sparse(
                         acc_o[i, j] *= scores_scale[i]
                     T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # Each thread divides once per row that it holds, not once per element.
+            # Each thread computes one reciprocal per row that it holds, instead of dividing each element.
             for i in T.Parallel(block_M):
                 row_sum[i] = T.if_then_else(row_sum[i] > 0, 1 / row_sum[i], 0)
             for i, j in T.Parallel(block_M, dim):

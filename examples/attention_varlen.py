@@ -113,7 +113,7 @@ def attention_varlen(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # Each thread divides once per row that it holds, not once per element.
+            # Each thread computes one reciprocal per row that it holds, instead of dividing each element.
             for i in T.Parallel(block_M):
                 logsum[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_M, dim):

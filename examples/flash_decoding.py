@@ -30,7 +30,7 @@ def flash_decoding(
     Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). Q and the tokens of K and V
     must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the weights exp2(score - row maximum), in log2
     units, are then at most 2**(1/2), where the difference is one FMA (default: nvcc's -fmad=true, hipcc's
-    -ffp-contract=fast). Larger ones may give infinity.
+    -ffp-contract=fast). Larger ones may give NaN.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"
@@ -107,7 +107,7 @@ def flash_decoding(
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
             # An empty part stores zeros, and minus infinity as the log2 of its sum of exponentials. Each thread
-            # divides once per row that it holds.
+            # computes one reciprocal per row that it holds.
             for i in T.Parallel(block_H):
                 scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):

@@ -31,7 +31,7 @@ def mla_decode(
     A token's weight is exp2(s - r): s is its score in log2 units (the softmax's argument times log2(e)), r a reference
     that the row shares, which follows the row's maximum where that exceeds it by more than slack. Q, Q_pe and the tokens
     must be finite, and the softmax's arguments less than 2**23 in magnitude: weights are then at most 2**(slack + 1/2),
-    where s - r is one FMA (default: nvcc's -fmad=true, hipcc's -ffp-contract=fast). Larger ones may give infinity.
+    where s - r is one FMA (default: nvcc's -fmad=true, hipcc's -ffp-contract=fast). Larger ones may give NaN.
     """
     assert page_size % block_N == 0, "an iteration's tokens are in one page"
     scale = (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
@@ -110,7 +110,7 @@ def mla_decode(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
 
-            # Without tokens logsum is 0, and so is the output. Each thread divides once per row that it holds.
+            # Without tokens logsum and the output are 0. Each thread computes one reciprocal per row that it holds.
             for i in T.Parallel(block_H):
                 scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):

@@ -32,9 +32,10 @@ def test_the_places_of_tiles_are_in_the_kernel(path: Path) -> None:
             assert loop
             about = f"all threads' parts of tile {loop[1]} are visible"
             assert re.search(rf"(?:sync_threads|block_sync_lds)\(\);  // {about}", kernel)
-        if "warpgroup" in where:
-            owner = re.search(r"Warpgroup (.+? % 2) owns iteration", kernel)
-            assert owner and f"by warpgroup {owner[1]}" in where
+        if "by the warpgroup whose iteration it is" in where:
+            assert re.search(r"Warpgroup (.+? % 2) owns iteration", kernel)
+            wait = re.search(r"after (\w+<0>\(\w+\))", where)
+            assert wait and code.count(wait[1]) == 2, "each warpgroup's"
         if "partial sum" in where:
             loop = re.search(r"last iteration of (\w+)", where)
             assert loop

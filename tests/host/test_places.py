@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,23 @@ def test_tiles_are_printed_where_the_head_states(
     assert len(stored) == len({each[:2] for each in stored}) and (0, 0) in {each[:2] for each in stored}
     assert all(x == 0 for i, j, x in stored if i >= 8 or j >= 8)
     assert any(x > 0 for *_, x in stored)
+
+
+def test_each_warpgroup_prints_the_tiles_of_its_own_iterations(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = ROOT / "tests/host/dependence/kernels/ping_pong_by_iteration.py"
+    assert main([str(source), "--target", "cuda:sm_90a", "-o", str(tmp_path)]) == 0
+    file = tmp_path / "ping_pong_by_iteration.cu"
+    text = file.read_text(encoding="utf-8")
+    assert "//   KV_shared  after gemm_wait<0>(S), by the warpgroup whose iteration it is\n" in text
+    wait = re.compile(r"tl::gemm_wait<0>\(S\);")
+    assert len(wait.findall(text)) == 2
+    of_iteration = iter(("k_iter", "(k_iter + 1)"))  # warpgroup 1 is one iteration ahead
+    look = 'tl::print_own("S", S); tl::print_own("KV_shared", KV_shared[{} % num_stages]);'
+    file.write_text(wait.sub(lambda found: f"{found[0]} {look.format(next(of_iteration))}", text), encoding="utf-8")
+    assert main(["run", str(file), "--size", "N=192", "--size", "first=0"]) == 0
+    found = PRINTED.findall(capfd.readouterr().out)
+    for tile, columns in (("S", 64), ("KV_shared", 128)):
+        printed = Counter((int(i), int(j)) for name, i, j, _ in found if name == tile)
+        assert printed == {(i, j): 3 for i in range(64) for j in range(columns)}, "each element in 3 iterations"

@@ -59,10 +59,10 @@ template <class T, int n> TL_DEVICE void print(const char* name, const CheckedAr
   print(name, array.elements);
 }
 #endif
-// Prints a fragment, one line per element, from one of the threads that hold the element. Called by: every thread of
-// the block.
-template <class T, class Layout> TL_DEVICE void print(const char* name, const Fragment<T, Layout>& f) {
-  if (Layout::replica() != 0) return;
+// Prints a fragment, one line per element, from the threads that hold this replica of it. Called by: every thread of
+// the block, or those that hold the replica.
+template <class T, class Layout> TL_DEVICE void print(const char* name, const Fragment<T, Layout>& f, int replica = 0) {
+  if (Layout::replica() != replica) return;
   TL_UNROLL
   for (int r = 0; r < Layout::registers; ++r) {
     if (!Layout::valid(r)) continue;
@@ -72,9 +72,10 @@ template <class T, class Layout> TL_DEVICE void print(const char* name, const Fr
     print_element(name, Layout::rank, at[0], at[1], at[2], f.reg[r]);
   }
 }
-// Prints a shared tile, one line per element, from thread 0 of the block. Reads it without a barrier.
-template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> print(const char* name, const Tile& tile) {
-  if (thread() != 0) return;
+// Prints a shared tile, one line per element, from one thread of the block. Reads it without a barrier.
+template <class Tile>
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> print(const char* name, const Tile& tile, int from = 0) {
+  if (thread() != from) return;
   TL_NO_UNROLL
   for (int i = 0; i < Tile::rows; ++i) {
     TL_NO_UNROLL

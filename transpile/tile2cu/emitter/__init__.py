@@ -273,7 +273,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         launches=named,
         schedule=schedule,
         legend=_legend(first, named, view.headers),
-        debugging=debugging(launches, named, style.printing, style.checked_by),
+        debugging=debugging(launches, named, style.printing, style.printing_own, style.checked_by),
     )
 
 

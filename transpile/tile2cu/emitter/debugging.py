@@ -14,6 +14,7 @@ from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.view import LaunchView
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.styles.base.comments import WIDTH, file_of, listed, table, wrapped
 from tile2cu.styles.base.names import ascii_name
 
@@ -59,11 +60,12 @@ def _texts(part: object) -> Iterator[str]:
 
 
 def debugging(
-    launches: tuple[Resolved, ...], views: tuple[LaunchView, ...], printing: str, checked: str
+    launches: tuple[Resolved, ...], views: tuple[LaunchView, ...], printing: str, printing_own: str, checked: str
 ) -> tuple[str, ...]:
     """What to look at if a result is wrong, in lines.
 
-    `printing` is how the style prints a tile, `checked` the device of `tile2cu run` that executes it with checks.
+    `printing` is how the style prints a tile, `printing_own` what else it states of tiles that one warpgroup has, and
+    `checked` the device of `tile2cu run` that executes it with checks.
     """
     rows = [row for resolved, view in zip(launches, views, strict=True) for row in _rows(resolved, _Places.of(view))]
     first = launches[0]
@@ -71,6 +73,8 @@ def debugging(
         "If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel; "
         f"'registers' has which thread holds which element. {printing}"
     )
+    if printing_own and any(ping_pong_of(each) for each in launches):
+        where += f" {printing_own}"
     return (
         *(wrapped(where) if rows else ["If a result is wrong:"]),
         *table(tuple(rows), WIDTH - len("// ")),
@@ -88,7 +92,7 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
             names = ", ".join(ascii_name(each.name) for each in dict.fromkeys(pipeline.buffers))
             yield (
                 f"  {own}{names}",
-                f"in iteration {ascii_name(loop.var.name)}, after {_loaded(loop, pipeline, resolved)}",
+                _loaded(loop, pipeline, resolved),
             )
     sums: dict[Buffer, list[tuple[str, bool]]] = {}
     started = _in_flight(resolved)
@@ -106,14 +110,23 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
 
 
 def _loaded(loop: Loop, pipeline: Pipeline, resolved: Resolved) -> str:
-    """What makes the tiles that a pipeline loads visible in an iteration."""
+    """After what an iteration sees the tiles that a pipeline loads."""
+    within = f"in iteration {ascii_name(loop.var.name)}, after"
     if pipeline.producer and isinstance(resolved.facts.get(loop, SCHEDULE), PingPong):
-        return f"its gemm_wait, by warpgroup {ascii_name(loop.var.name)} % 2"
+        return _alternating(loop, resolved)
     if pipeline.producer:
-        return "its consumer_wait"
+        return f"{within} its consumer_wait"
     if pipeline.staged:
-        return "the barrier behind which all threads' parts of its tile are visible"
-    return "the barrier at its start"
+        return f"{within} the barrier behind which all threads' parts of its tile are visible"
+    return f"{within} the barrier at its start"
+
+
+def _alternating(loop: Loop, resolved: Resolved) -> str:
+    """After what a warpgroup has the tiles of its own iteration."""
+    found = resolved.facts[loop, SCHEDULE]
+    assert isinstance(found, PingPong)
+    first = ascii_name(found.own_mmas[0].c.buffer.name)
+    return f"after gemm_wait<0>({first}), by the warpgroup whose iteration it is"
 
 
 def _computed(tile: Buffer, mmas: list[tuple[str, bool]], resolved: Resolved) -> str:
@@ -121,6 +134,10 @@ def _computed(tile: Buffer, mmas: list[tuple[str, bool]], resolved: Resolved) ->
     text = f"after {listed([*dict.fromkeys(place for place, _ in mmas)])}"
     if any(late for _, late in mmas):
         text += " and the wait for that MMA"
+    for alternating in statements(resolved.launch.body, Loop):
+        found = resolved.facts.get(alternating, SCHEDULE)
+        if isinstance(found, PingPong) and tile is found.own_mmas[0].c.buffer.memory:
+            return _alternating(alternating, resolved)
     loop = _summed_over(tile, resolved)
     return text if loop is None else f"{text}; a partial sum before the last iteration of {ascii_name(loop.var.name)}"
 

@@ -1,5 +1,6 @@
 // Exchange between two warpgroups through shared memory, in a ping-pong loop in which they alternate iterations.
 #pragma once
+#include "../debug.h"
 #include "../reduce.h"
 #include "../slice.h"
 #include "tma_copy.h"
@@ -9,6 +10,15 @@ namespace tl {
 
 // The warpgroup of this thread; the shuffle makes it warp-uniform for the compiler. Called by: whole warps.
 TL_DEVICE int warpgroup() { return shuffle(warp(), 0) / warpgroup_warps; }
+
+// Prints a tile of an iteration, one line per element: a fragment that the calling warpgroup holds as a whole, or a
+// shared tile, from one of its threads. Called by: every thread of one warpgroup.
+template <class Tile> TL_DEVICE void print_own(const char* name, const Tile& tile) {
+  if constexpr (is_shared_tile<Tile>)
+    print(name, tile, warpgroup() * warpgroup_warps * warp_size);
+  else
+    print(name, tile, warpgroup());  // a fragment's replicas are in the order of the warpgroups
+}
 
 // Events of an iteration: its MMAs have been issued; the fragment for the other warpgroup is in shared memory.
 enum IterationEvent { mma_started, fragment_stored };

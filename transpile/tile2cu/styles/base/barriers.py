@@ -78,7 +78,7 @@ def _of_slabs(stages: SlabbedStages, names: Names) -> Iterator[_Row]:
     yield f"barriers.full[s][{slab}]", _BY_TMA, owner, f"RAW slab {slab}"
     yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, f"WAR slabs {ranges}"
     yield (
-        f"{MMA_STARTED}, k",
+        f"{MMA_STARTED}, even k",
         "warpgroup 0",
         "warpgroup 1",
         f"{names(stages.first)} k is issued before k + 1: for speed, no hazard",
@@ -99,16 +99,17 @@ def _about_slabs(stages: SlabbedStages, count: str, names: Names) -> Iterator[st
     behind = f", {listed(ordinary)} 1" if ordinary else ""
     for about in (
         f"Tile k is in stage s = k % {count}. Consumers wait for the phase of full with parity k / {count} % 2, the "
-        "producer for the phase of empty with the other one.",
+        "producer for the phase of empty with the opposite parity, which a barrier without any arrival passes: it "
+        f"loads the first {count} tiles without waiting.",
         f"RAW: the owner of iteration k, warpgroup k % 2, waits for full[s][{slab}] before slab {slab} of {first} k. "
-        f"The other warpgroup reads tile k in {last} k alone, after it has waited at {FRAGMENT_STORED} k, at which "
+        f"The other warpgroup reads tile k only in {last} k, after it has waited at {FRAGMENT_STORED} k, at which "
         f"the owner arrives after gemm_wait<0>({first}), so after all slabs have arrived.",
         f"WAR: warpgroup g releases its slabs after gemm_wait<0>({last}), the last of its own reads. The other one "
-        f"reads them in {first} k alone, as the owner: these reads are complete before it arrives at "
+        f"reads them only in {first} k, as the owner: these reads are complete before it arrives at "
         f"{FRAGMENT_STORED} k, where g waits before {last} k.",
         f"Named barriers: {MMA_STARTED} 2 (k is even), {FRAGMENT_STORED} 4 + k % 2{behind}. Iteration k + 2 uses those "
-        f"of k again: a warpgroup arrives there after its wait at {FRAGMENT_STORED} k + 1, at which the other one "
-        f"arrives after its waits of iteration k.",
+        f"of k again. No arrival for k + 2 completes a phase of k: the arriving warpgroup has passed "
+        f"{FRAGMENT_STORED} k + 1, at which the other one arrives after its waits of iteration k.",
     ):
         yield from wrapped(about, BODY_WIDTH)
 

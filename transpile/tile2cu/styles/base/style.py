@@ -38,6 +38,10 @@ class Style(Protocol):
         """How a reader prints a tile from within a kernel, in a sentence."""
 
     @property
+    def printing_own(self) -> str:
+        """How a reader prints a tile that one warpgroup has of its own, where that differs; empty elsewhere."""
+
+    @property
     def checked_by(self) -> str:
         """The option with which `tile2cu run` executes the kernel: empty for the CPU engine and its checks."""
 

@@ -30,6 +30,7 @@ class Ck:
     is_partial = True
     offset_bits = 32
     printing = "printf of NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment."
+    printing_own = ""
     checked_by = "--device sim"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:

@@ -34,6 +34,7 @@ class Cute:
         "print_tensor(NAME) there, by one thread, prints what it holds of a fragment, or all stages of a shared tile, "
         "of which others may be written meanwhile."
     )
+    printing_own = ""
     checked_by = "--device ptx"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:

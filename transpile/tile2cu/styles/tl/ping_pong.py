@@ -282,11 +282,13 @@ class _Loop:
             f"MMAs while the other computes between its own  [{op.rule}]",
             f"Warpgroup 1 is one iteration ahead: in iteration {k} it computes {first} {k} + 1 and {send} {k} + 1, "
             f"then {second} {k}. It reads tile {k} + 1 before it releases tile {k}: at least 2 stages.",
-            f"No barrier orders the overwriting of {through}: warp w of each warpgroup accesses the rows of its "
-            f"fragments alone, the same in both. It loads those of {k} ({receive}) before it stores those of {k} + 1 "
-            f"({send}); {tl.FRAGMENT_STORED} {k} orders the other's stores of {k} before both.",
-            f"{send} {k} arrives at {tl.FRAGMENT_STORED} {k}, {receive} {k} begins with the wait there. The order of "
-            f"events, each as early as its waits allow; a warpgroup releases its slabs of tile {k} after {second} {k}:",
+            f"WAR of {through}: warp w of each warpgroup accesses only the rows of its fragments, the same in both. "
+            f"It loads those of {k} ({receive}) before it stores those of {k} + 1 ({send}), whose stores begin with "
+            f"__syncwarp, since other lanes of the warp have loaded them; {tl.FRAGMENT_STORED} {k} orders the other's "
+            f"stores of {k} before both. wgmma reads {names(op.now.name)} in registers, not {names(op.tile.name)}: no "
+            f"proxy fence.",
+            f"{send} {k} arrives at {tl.FRAGMENT_STORED} {k}, {receive} {k} begins with the wait there. One order of "
+            f"events, in which each step takes as long; a warpgroup releases its slabs of tile {k} after {second} {k}:",
         )
         return (*(line for text in about for line in wrapped(text, BODY_WIDTH)), *self.timeline(first, second))
 

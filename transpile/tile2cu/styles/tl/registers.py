@@ -28,8 +28,10 @@ def declarations(registers: Registers, printer: Printer, layouts: Layouts) -> tu
         same.setdefault((tile.dtype, layout), []).append(kind)
     about: tuple[str, ...] = ()
     if alternation is not None:
+        in_both = names(alternation.operands[1].name)
         about = (
-            "names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them",
+            "names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them:",
+            f"{in_both} in both; the others in warpgroup 1, which computes them one iteration earlier",
         )
         kind = f"{tl.FRAGMENT}<{alternation.operands[0].dtype.cpp}, {layouts.of_tile(alternation.computed)}>"
         groups.setdefault(kind, []).extend(names(operand.name) for operand in alternation.operands)

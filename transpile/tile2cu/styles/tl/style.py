@@ -54,6 +54,7 @@ class Tl:
         f'{tl.PRINT}("NAME", NAME) there, by all threads that compute, prints elements with their coordinates; a tile '
         "in stages is NAME[s], with the stage s that the statements there read."
     )
+    printing_own = f"Where one warpgroup has the tile, {tl.PRINT_OWN} prints it from that warpgroup's threads."
     checked_by = ""
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
