@@ -146,3 +146,27 @@ def test_a_legal_change_is_accepted(name: str) -> None:
 def test_a_constant_is_not_hoisted_over_what_reads_the_tile_before_it() -> None:
     before = in_loop(lambda stmts: stmts.insert(5, stmts.pop(3)))(launch())
     assert Change.LOOPS in {each.change for each in violations(before, hoisted(5)(before))}
+
+
+IDLE = """
+    S = T.alloc_shared((64, 64), "float32")
+    bars = T.alloc_barrier([32, 128])
+    tx = T.get_thread_binding()
+    if tx >= 128:
+        for k in T.serial(n):
+            T.mbarrier_wait_parity(bars[1], k % 2)
+            T.mbarrier_arrive(bars[0])
+    else:
+        for k in T.serial(n):
+            T.copy(X[k * 64, 0], S)
+            T.copy(S, Y[k * 64, 0])
+"""
+
+
+@pytest.mark.parametrize(("threads", "kept"), [(128, []), (256, [Change.WAITS])])
+def test_what_no_thread_of_the_block_runs_may_be_left_out(threads: int, kept: list[Change]) -> None:
+    """A producer's arm in a block without a producer: its barriers order nothing."""
+    (before,) = small_program(IDLE, PARAMS, threads=threads).launches
+    at, branch = next((at, stmt) for at, stmt in enumerate(before.body) if isinstance(stmt, If))
+    after = replace(before, body=(*before.body[:at], *branch.orelse, *before.body[at + 1 :]))
+    assert [each.change for each in violations(before, after) if each.change is not Change.BRANCHES][:1] == kept

@@ -217,6 +217,11 @@ class Bounds:
         )
         return len(wanted) == 1 and self._follows(wanted[0], known)
 
+    def never_holds(self, condition: Expr) -> bool:
+        """Whether a comparison of integers provably holds in no thread, for all run-time values."""
+        highest = (self.interval(part).high for part in self._not_negative(condition))
+        return any(high is not None and high < 0 for high in highest)
+
     def _follows(self, sum_: Linear, known: list[Linear]) -> bool:
         """Whether a sum is at least one of the non-negative ones."""
         rests = (sum_.plus(other, -1) for other in known)

@@ -4,6 +4,7 @@ The difference of two launches is that of their operations (loops over elements 
 and those that are replaced. Kept operations that are in another order must commute; one that is in other loops must
 give the same in each iteration; one that is in other branches runs where it did not. An operation that is left out
 wrote what nothing reads, or another one writes that; a new one writes only what a replaced one wrote, or new tiles.
+An operation on a condition that no thread of the block satisfies never runs, and is none.
 That a replacement computes the same values is no question of dependences: tests run both in the interpreter.
 """
 
@@ -13,10 +14,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from tile2cu.analysis.accesses import overwrites
-from tile2cu.analysis.control import places
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.dependence import conflicts, same_storage
 from tile2cu.analysis.effects import Access, Effects, own_effects
-from tile2cu.core.expr import Expr, Var, binary, static_value
+from tile2cu.core.dtype import BOOL
+from tile2cu.core.expr import Expr, Unary, Var, binary, static_value
 from tile2cu.core.program import Buffer, If, Launch, Loop, Parallel, Scope, Stmt, While
 
 Body = tuple[Stmt, ...]
@@ -63,7 +66,7 @@ class _Place:
 
 def violations(before: Launch, after: Launch) -> Iterator[Violation]:
     """The changes from one launch to the other that dependences do not allow."""
-    old, new = tuple(_places(before.body)), tuple(_places(after.body))
+    old, new = tuple(_places(before)), tuple(_places(after))
     kept = _kept(old, new)
     left_out = [place for place in old if place not in {each for each, _ in kept}]
     added = [place for place in new if place not in {each for _, each in kept}]
@@ -76,13 +79,19 @@ def violations(before: Launch, after: Launch) -> Iterator[Violation]:
     yield from _added(left_out, added, old)
 
 
-def _places(body: Body) -> Iterator[_Place]:
-    """The operations of a launch in order."""
-    for at, place in enumerate(places(body)):
-        if not any(isinstance(each, Parallel) for each in place.around):
+def _places(launch: Launch) -> Iterator[_Place]:
+    """The operations of a launch in order, without those that never run."""
+    bounds = Bounds(launch)
+    for at, place in enumerate(places(launch.body)):
+        if not any(isinstance(each, Parallel) for each in place.around) and not _never_runs(place, bounds):
             loops = (each for each in place.around if isinstance(each, Loop | While) and not _runs_once(each))
             around = tuple(each.var if isinstance(each, Loop) else each.span.line for each in loops)
             yield _Place(place.stmt, at, around, place.conditions)
+
+
+def _never_runs(place: Place, bounds: Bounds) -> bool:
+    arms = (condition if holds else Unary(BOOL, "not", condition) for condition, holds in place.conditions)
+    return any(map(bounds.never_holds, arms))
 
 
 def _runs_once(loop: Loop | While) -> bool:
