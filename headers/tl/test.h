@@ -196,7 +196,7 @@ template <class Type> class Array {
 // Random values, the same in every run: floating point in [-1, 1), any 8-bit or 4-bit code, other integers in 0..7.
 template <class Type> void fill(Array<Type>& array, unsigned seed) {
   std::mt19937 random(seed);
-  for (auto& x : array.data()) {
+  for (auto&& x : array.data()) {  // of bool, a proxy
     const double unit = (random() >> 8) * 0x1p-24;
     if (std::is_same<typename Type::value, double>::value) {
       x = Type::from(2 * unit - 1);
@@ -215,8 +215,10 @@ template <class A, class B> using Common = typename std::common_type<A, B>::type
 template <class A, class B> Common<A, B> maximum(A a, B b) { return a != a ? b : b != b ? a : a < b ? b : a; }
 template <class A, class B> Common<A, B> minimum(A a, B b) { return a != a ? b : b != b ? a : b < a ? b : a; }
 template <class A, class B> Common<A, B> floordiv(A a, B b) {
-  if constexpr (std::is_floating_point<Common<A, B>>::value) return std::floor(a / b);
-  return b == 0 ? 0 : a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+  if constexpr (std::is_floating_point<Common<A, B>>::value)
+    return std::floor(a / b);
+  else
+    return b == 0 ? 0 : a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 template <class A, class B> Common<A, B> floormod(A a, B b) { return a - floordiv(a, b) * b; }
 template <class A, class B> Common<A, B> ceildiv(A a, B b) { return -floordiv(-a, b); }

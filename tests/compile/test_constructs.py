@@ -45,6 +45,12 @@ _STATEMENTS = {
             Z[bx * 64 + i, j] = y + T.cast(T.ieee_mul(T.cast(x, "float64"), 3.0, "ru"), "float32") + T.__ffs(i)
             Z[bx * 64 + i, j] += T.ieee_sub(X[bx * 64 + i, j], X[bx * 64 + i, j + 8])
     """,
+    "functions of cuda_fp16.h": """
+        T.clear(L)
+        for i, j in T.Parallel(64, 8):
+            x = T.call_extern("float16", "__float2half_rz", Z[bx * 64 + i, j])
+            Z[bx * 64 + i, j] = x + T.call_extern("float32", "__half2float", X[bx * 64 + i, j])
+    """,
     "atomics": """
         S_half = T.alloc_shared((64,), "float16")
         S_short = T.alloc_shared((64,), "int16")

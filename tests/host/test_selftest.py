@@ -321,6 +321,39 @@ int main() {
 """
 
 
+ROWS = """\
+import tilelang.language as T
+
+N = T.dynamic("N")
+
+@T.prim_func
+def rows(X: T.Tensor((N, 32), "float32"), Q: T.Tensor((N, 32), "bool"), Y: T.Tensor((N, 3), "float32"),
+         P: T.Tensor((N, 32), "bool")):
+    with T.Kernel(N, threads=32) as bx:
+        x = T.alloc_fragment((32,), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        most = T.alloc_fragment((1,), "float32")
+        for j in T.Parallel(32):
+            x[j] = T.if_then_else(Q[bx, j], X[bx, j] * 8 // T.cast(3, "int32"), 1.0)
+        T.reduce_sum(x, total, dim=0)
+        T.reduce_max(x, most, dim=0)
+        Y[bx, 0] = total[0]
+        Y[bx, 1] = most[0]
+        Y[bx, 2] = T.if_then_else(total[0] > 0, float("nan"), total[0])
+        for j in T.Parallel(32):
+            P[bx, j] = x[j] > 0
+"""
+
+
+def test_rows_and_their_numbers_have_a_reference(gxx: str, tmp_path: Path) -> None:
+    """Two sums of single rows, tensors of flags, quotients of floats that round down, and NaN."""
+    (tmp_path / "rows.py").write_text(ROWS, encoding="utf-8")
+    done = subprocess.run(
+        [build(gxx, tmp_path, tmp_path / "rows.py", "cuda:sm_80", {})], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
 def test_small_floats_are_those_of_ml_dtypes(gxx: str, tmp_path: Path) -> None:
     (tmp_path / "numbers.cpp").write_text(NUMBERS, encoding="utf-8")
     link = [str(build_engine()), f"-Wl,-rpath,{build_engine().parent}"]

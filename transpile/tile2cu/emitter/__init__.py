@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.uses import declares, statements
+from tile2cu.analysis.uses import all_expressions, declares, statements
 from tile2cu.core.decisions import BARRIER, PART_BARRIER, PERSISTENT, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
+from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, Var, walk
 from tile2cu.core.facts import Facts
@@ -32,7 +33,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, listed, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.names import Names, can_be_c_function
+from tile2cu.styles.base.names import Names, can_be_c_function, global_constants, launchers
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.view import NO_SECTION
 from tile2cu.styles.base.vocabulary import NAMESPACE
@@ -148,6 +149,7 @@ def _written(resolved: Resolved, used: list[str], also: frozenset[str], style: S
     reserved = (
         own | _called(resolved) | _of_groups(resolved) | _of_producer(resolved) | _of_c_interface(resolved.program)
     )
+    also |= global_constants(resolved.program)
     sized: tuple[Constant | Var, ...] = (*resolved.program.constants, *resolved.program.sizes)
     wishes = {each.name: f"{each.name}_size" for each in sized if each.name in also and each.dtype.is_int}
     counted = {let.var.name for let in statements(resolved.launch.body, Let) if let.var.dtype.is_int}
@@ -220,7 +222,7 @@ def _of_c_interface(program: Program) -> set[str]:
             program.span,
             help="`--name other_name` names what is written",
         )
-    return {program.name, f"{program.name}_supports", f"{program.name}_workspace_size"}
+    return launchers(program)
 
 
 def _called(resolved: Resolved) -> set[str]:
@@ -245,7 +247,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         namespace=first.file_namespace,
         group=_group(launches),
         headers=style.headers(launches),
-        cuda_half=bool(first.program.user_code) and first.target.suffix == ".cu",
+        cuda_half=first.target.suffix == ".cu" and any(map(_may_use_cuda_half, launches)),
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
         contract=heads.source,
@@ -275,6 +277,14 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         legend=_legend(first, named, view.headers),
         debugging=debugging(launches, named, style.printing, style.printing_own, style.checked_by),
     )
+
+
+def _may_use_cuda_half(resolved: Resolved) -> bool:
+    """Whether inline user code, or a function of CUDA's that the kernel calls by name, may have `__half`."""
+    parts = (part for expr in all_expressions(resolved.launch.body) for part in walk(expr))
+    called = (part for part in parts if isinstance(part, Call) and part.function.startswith("::"))
+    halves = (FLOAT16 in (call.dtype, *(arg.dtype for arg in call.args)) for call in called)
+    return bool(resolved.program.user_code) or any(halves)
 
 
 def _legend(resolved: Resolved, launches: tuple[LaunchView, ...], headers: tuple[str, ...]) -> tuple[str, ...]:

@@ -62,6 +62,10 @@ _RANKS = 8
 _OF_THE_TEST = frozenset(("float16", "bfloat16", *(dtype.name for dtype in (*FLOATS_OF_8_BITS, FLOAT8_E8M0, *PACKED))))
 
 
+# The names of tl/test.h that a reference uses.
+OF_THE_TEST = _OF_THE_TEST | _OURS | frozenset(_RENAMED.values())
+
+
 def element_type(dtype: DType) -> str:
     """The class of tl/test.h that stores an element."""
     if dtype.name in _OF_THE_TEST:
@@ -247,7 +251,7 @@ class Reference:
             f"{total} = {_combine(op.kind, total, value)};",
             "}",
             self._set(op.dst, to, total),
-            *["}"] * len(kept),
+            *["}"] * max(len(kept), 1),
         ]
 
     def _scan(self, op: Scan) -> list[str]:
@@ -263,13 +267,13 @@ class Reference:
             turn,
             f"{total} = {_combine(op.kind, total, self._get(op.src, at))};",
             self._set(op.dst, at, total),
-            *["}"] * len(at),
+            *["}"] * max(len(at), 2),
         ]
 
     def _others(self, buffer: Buffer, along: str) -> list[str]:
-        """Loops over all dimensions but one."""
+        """Loops over all dimensions but one; of a row alone a block, which has its own names."""
         pairs = zip(self._i, buffer.shape, strict=False)
-        return [self._loop(name, self.text(extent)) for name, extent in pairs if name != along]
+        return [self._loop(name, self.text(extent)) for name, extent in pairs if name != along] or ["{"]
 
     def _loop(self, name: str, extent: str) -> str:
         return f"for (int64_t {name} = 0; {name} < {extent}; ++{name}) {{"
@@ -396,6 +400,8 @@ def _literal(value: Number, dtype: DType) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if dtype.is_float:
+        if math.isnan(value):
+            return "std::numeric_limits<double>::quiet_NaN()"
         if math.isinf(value):
             return ("-" if value < 0 else "") + "std::numeric_limits<double>::infinity()"
         return repr(float(value))

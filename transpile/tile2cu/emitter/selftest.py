@@ -16,12 +16,12 @@ from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel,
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.no_reference import require_reference
-from tile2cu.emitter.reference import Reference, constants, element_type, value_type
+from tile2cu.emitter.reference import OF_THE_TEST, Reference, constants, element_type, value_type
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import TestTensorView, TestView
 from tile2cu.plan.grid import grid
 from tile2cu.plan.resolved import Resolved
-from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.names import Names, global_constants, launchers
 
 # Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, 8-bit floats.
 # float32 is summed and approximated on the way, and as an operand of a GEMM it has tfloat32's 10 bits.
@@ -34,9 +34,8 @@ _UNITS = 4
 # Where tensors of sizes that are compiled in have more bytes, all blocks take minutes on the CPU engine: so many run.
 _MOST_BYTES, _MOST_BLOCKS = 2**22, 16
 _OURS = (
-    "Array OnDevice Workspace Native Sizes Tensors SmallFloat Int4 put get fill same start run bench main reference "
-    "reinterpret tolerance maximum minimum floordiv floormod ceildiv absolute require milliseconds device_is_fine "
-    "is_computed run_few_blocks"
+    "Array OnDevice Workspace Native Sizes Tensors TensorsOnDevice SmallFloat Int4 put get fill same start run launch "
+    "bench main reference reinterpret tolerance require milliseconds device_is_fine is_computed run_few_blocks"
 )
 
 
@@ -44,7 +43,8 @@ def selftest(launches: tuple[Resolved, ...], provenance: tuple[str, ...]) -> Tes
     """The view of the test. Raises T2C-E030 for kernels that a reference without threads cannot follow."""
     program = launches[0].program
     require_reference(program)
-    names = Names(_names(program), reserved=_OURS.split())
+    taken = {*OF_THE_TEST, *_OURS.split(), *launchers(program), *global_constants(program)}
+    names = Names(_names(program), reserved=taken)
     most_blocks = _most_blocks(launches) if _is_large(program) and _blocks_are_independent(launches) else 0
     writer = Reference(program, names, few_blocks=most_blocks > 0)
     target = launches[0].target

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from tile2cu.core.program import Program
+
 _CPP_KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
 const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false
@@ -29,6 +31,8 @@ _GLOBAL_NAMES = "tl std main half tl_status Shared threadIdx blockIdx blockDim g
 _GLOBAL = frozenset(_GLOBAL_NAMES.split())
 _OF_THE_USER = re.compile(r"(?!__|_[A-Z])[A-Za-z_]")  # how a name begins that compilers leave to users
 _C_NAME = re.compile(_OF_THE_USER.pattern + r"[A-Za-z0-9_]*")
+# Those names of the global namespace that launchers use: types, and what the runtimes and headers/tl/status.h have.
+_OF_LAUNCHERS = re.compile(r"(cuda|hip|CU|tl_|TL_)\w*|\w+_t")
 _LONGEST = 180  # characters of a name that files have, with endings such as _tvm_ffi.cpp: 255 bytes on Linux
 _C_NAMES = Path(__file__).with_name("c_names.txt")  # by tools/c_names.py
 
@@ -41,10 +45,28 @@ def c_names() -> tuple[frozenset[str], frozenset[str]]:
 
 
 @functools.cache
+def _reserved() -> frozenset[str]:
+    """The names that no user's name keeps, in any file."""
+    macros, others = c_names()
+    return _KEYWORDS | macros | _OURS | _CUDA | frozenset(filter(_OF_LAUNCHERS.fullmatch, others))
+
+
+@functools.cache
 def names_in(file: Path) -> frozenset[str]:
     """The names of a list that tools/ writes: behind a line that states its source."""
     _, *lines = file.read_text(encoding="ascii").splitlines()
     return frozenset(" ".join(lines).split())
+
+
+def launchers(program: Program) -> set[str]:
+    """The C functions that a program's file defines: its launcher and the launcher's queries."""
+    return {program.name, f"{program.name}_supports", f"{program.name}_workspace_size"}
+
+
+def global_constants(program: Program) -> frozenset[str]:
+    """The names of constants that the global namespace has, too: a file's constants are in an unnamed one."""
+    _, others = c_names()
+    return others & {constant.name for constant in program.constants}
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
@@ -94,8 +116,7 @@ class Names:
         more that we use ourselves. `wishes` has what names that cannot be kept are called, by their role."""
         self._taken = set(used)
         self._wishes = wishes
-        macros, _ = c_names()
-        self._reserved = (_KEYWORDS | macros | _OURS | _CUDA | set(reserved)) - set(kept)
+        self._reserved = (_reserved() | set(reserved)) - set(kept)
         self._given: dict[str, str] = {}
 
     def __call__(self, name: str) -> str:
