@@ -102,3 +102,26 @@ def test_a_loop_in_steps_ends_before_an_int_does(tmp_path: Path) -> None:
     )
     text = emitted(tmp_path, source.replace("            for i in", "              for i in"))
     assert "!tl::fits_int(int64_t(tl::ceildiv(n, 2)) * tl::ceildiv(m, block) + programs)" in text
+
+
+COUNTED_IN_THE_KERNEL = """
+import tilelang.language as T
+
+@T.prim_func
+def rounds(counts: T.Tensor((4,), "int32"), out: T.Tensor((4096,), "int32")):
+    with T.Kernel(16, threads=32) as block:
+        total = T.alloc_shared((1,), "int32")
+        if T.get_thread_binding() == 0:
+            total[0] = counts[0] + counts[1]
+        T.sync_threads()
+        for wave in T.serial(8):
+            tile = wave * 16 + block
+            if tile < total[0]:
+                out[tile] = tile
+"""
+
+
+def test_the_launcher_does_not_check_a_number_that_the_kernel_counts(tmp_path: Path) -> None:
+    """How many tiles there are is in shared memory: the launcher has no such tile."""
+    text = emitted(tmp_path, COUNTED_IN_THE_KERNEL)
+    assert "total" in text and "total" not in text[text.index("// ---- host") :]

@@ -7,7 +7,7 @@ from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import TMA_IF
-from tile2cu.core.expr import Binary, Call, Expr, Role, binary, children, int_const, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, binary, children, int_const, static_value, walk
 from tile2cu.core.program import Buffer, If, Loop, Program
 from tile2cu.core.schedule import Multiple, implied, strictest
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns, run_time_rows
@@ -133,10 +133,16 @@ def _counted(resolved: Resolved) -> Iterator[tuple[Expr, Expr | None]]:
             if not chosen or _by_bounded(part, bounds) is not None:
                 yield part, None
     for end, past in _ends(resolved):
-        if static_value(end) is None and all(var.role is Role.SIZE for var in variables(end)):
+        if static_value(end) is None and _is_of_sizes(end):
             yield from ((part, None) for part in _may_overflow(end, bounds))
             if not bounds.fits(binary("+", end, past)):
                 yield end, past
+
+
+def _is_of_sizes(expr: Expr) -> bool:
+    """Whether the launcher knows an expression: it reads no memory of the kernel."""
+    reads = any(isinstance(part, Load) for part in walk(expr))
+    return not reads and all(var.role is Role.SIZE for var in variables(expr))
 
 
 def _ends(resolved: Resolved) -> Iterator[tuple[Expr, Expr]]:
