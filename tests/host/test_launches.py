@@ -172,3 +172,19 @@ def test_a_refused_call_does_not_repeat_the_report_of_the_call_before(tmp_path: 
     with pytest.raises(LaunchError, match="TL_INVALID_SIZE"):
         kernel(M=70_000)
     assert kernel.report is not None and not kernel.report.findings
+
+
+@pytest.mark.parametrize("sequences", [0, 1, 3])
+def test_a_grid_with_an_extent_below_zero_is_empty(sequences: int, tmp_path: Path) -> None:
+    """Offsets of sequences have one element more than there are sequences: without any, there are none to compute."""
+    statements = """
+        for i in T.Parallel(128):
+            Y[bx, i] = offsets[bx + 1] - offsets[bx]
+    """
+    params = 'offsets: T.Tensor((N,), "int32"), Y: T.Tensor((3, 128), "int32")'
+    kernel = load_body(tmp_path, statements, params, grid="N - 1, 1", blocks="(bx, by)", arguments="N")
+    offsets, lengths = np.array([0, 4, 4, 9], np.int32)[:sequences], np.full((3, 128), -1, np.int32)
+    kernel(offsets, lengths)
+    expected = np.full((3, 128), -1)
+    expected[: max(sequences - 1, 0)] = np.diff(offsets)[:, None]
+    np.testing.assert_array_equal(lengths, expected)
