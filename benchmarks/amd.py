@@ -1,6 +1,6 @@
 """Instruction counts of emitted AMD kernels beside ck_tile's, and beside what these tiles need at least.
 
-    python benchmarks/amd.py [--target hip:gfx942] [--ck COMPOSABLE_KERNEL --rocm ROCM] [--markdown]
+    python benchmarks/amd.py [--target hip:gfx942] [--styles tl ck] [--ck COMPOSABLE_KERNEL --rocm ROCM] [--markdown]
 
 No GPU and no clock: each code object runs on the AMD simulator, which counts what its waves execute and the cycles that
 its addresses cost the LDS banks; every result is compared with NumPy's. COMPOSABLE_KERNEL is a checkout of
@@ -54,14 +54,16 @@ class Row:
     waits: float | None = None
 
     HEADER = (
-        "kernel", "MFMA cycles", "LDS reads", "LDS writes", "LDS cycles", "VALU", "of these in the loop", "waits",
-        "global bytes",
+        "kernel", "MFMA cycles", "LDS reads", "LDS writes", "LDS cycles", "LDS busy per MFMA cycle", "VALU",
+        "of these in the loop", "waits", "global bytes",
     )  # fmt: skip
 
     def cells(self) -> tuple[str, ...]:
-        lds = (self.lds_reads, self.lds_writes, self.lds_cycles)
-        figures = (self.mfma_cycles, *lds, self.vector, self.vector_in_loop, self.waits)
-        return (self.name, *("" if each is None else f"{each:,.1f}" for each in figures), f"{self.global_bytes:,}")
+        # The waves of a block are on the SIMDs of a CU, each with a matrix core, and share the CU's LDS.
+        busy = f"{self.lds_cycles * WAVES / self.mfma_cycles:.2f}"
+        lds = (f"{each:,.1f}" for each in (self.lds_reads, self.lds_writes, self.lds_cycles))
+        counts = ("" if each is None else f"{each:,.1f}" for each in (self.vector, self.vector_in_loop, self.waits))
+        return (self.name, f"{self.mfma_cycles:,.1f}", *lds, busy, *counts, f"{self.global_bytes:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,33 +151,34 @@ def attention_data(length: int) -> tuple[list[np.ndarray], np.ndarray]:
     return inputs, np.einsum("bhst,bthd->bshd", weights / weights.sum(axis=-1, keepdims=True), v)
 
 
-def our_gemm(target: str) -> Row:
+def our_gemm(target: str, style: str) -> Row:
     tiles = {"block_M": TILE, "block_N": TILE, "block_K": TILE_K}
-    kernel = loaded(HERE / "kernels" / "gemm_nt.py", target, **tiles)
+    kernel = loaded(HERE / "kernels" / "gemm_nt.py", target, style, **tiles)
 
     def cost(k: int) -> CostReport:
         a, b, expected = gemm_data(k)
         np.testing.assert_array_equal(kernel(a, b), expected)
         return kernel.costs[0]
 
-    return GEMM.row(f"tile2cu, {target}", cost(K), cost(2 * K))
+    return GEMM.row(f"tile2cu, {style}, {target}", cost(K), cost(2 * K))
 
 
-def our_attention(target: str) -> Row:
+def our_attention(target: str, style: str) -> Row:
     example = HERE.parent / "examples" / "attention.py"
     # 64 keys per iteration leave registers for two waves per SIMD. Figures are still for 128.
-    kernel = loaded(example, target, dim=DIM, block_M=TILE, block_N=TILE // 2, threads=64 * WAVES)
+    kernel = loaded(example, target, style, dim=DIM, block_M=TILE, block_N=TILE // 2, threads=64 * WAVES)
 
     def cost(length: int) -> CostReport:
         inputs, expected = attention_data(length)
         np.testing.assert_allclose(kernel(*inputs), expected, atol=1e-3)
         return kernel.costs[0]
 
-    return ATTENTION.row(f"tile2cu, {target}", cost(LENGTH), cost(2 * LENGTH))
+    return ATTENTION.row(f"tile2cu, {style}, {target}", cost(LENGTH), cost(2 * LENGTH))
 
 
-def loaded(path: Path, target: str, **bindings: int) -> Kernel:
-    return tile2cu.load(path, target=target, device="sim", check=True, options={"statistics": True}, **bindings)
+def loaded(path: Path, target: str, style: str, **bindings: int) -> Kernel:
+    options = {"statistics": True}
+    return tile2cu.load(path, target=target, device="sim", style=style, check=True, options=options, **bindings)
 
 
 def ck_gemms(architecture: str, checkout: Path, rocm: Path) -> Iterator[Row]:
@@ -248,6 +251,7 @@ def table(rows: list[Row], *, markdown: bool) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="hip:gfx942")
+    parser.add_argument("--styles", nargs="+", default=["tl"], choices=("tl", "ck"), help="of our kernels")
     parser.add_argument("--ck", type=Path, metavar="FOLDER", help="a checkout of composable_kernel")
     parser.add_argument("--rocm", type=Path, metavar="FOLDER", default=Path(os.environ.get("ROCM_PATH", "/opt/rocm")))
     parser.add_argument("--markdown", action="store_true")
@@ -255,10 +259,11 @@ def main() -> int:
     chip = options.target.partition(":")[2]
     for product, ours, theirs in ((GEMM, our_gemm, ck_gemms), (ATTENTION, our_attention, ck_attention)):
         rows = [product.floor()]
-        try:
-            rows.append(ours(options.target))
-        except tile2cu.Tile2CuError as error:
-            print(error.render(), file=sys.stderr)
+        for style in options.styles:
+            try:
+                rows.append(ours(options.target, style))
+            except tile2cu.Tile2CuError as error:
+                print(error.render(), file=sys.stderr)
         if options.ck:
             found = theirs(chip, options.ck, options.rocm)
             rows += [found] if isinstance(found, Row) else found

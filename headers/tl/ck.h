@@ -233,21 +233,139 @@ template <class Tile, class Window> struct StagedWindow {
     return window;
   }
 };
+
+// The offsets, in elements, of a tile in LDS by thread and register of a distribution. The layouts above, of extents that
+// are powers of two, combine bits by XOR: of(thread, register) = of(thread, 0) ^ of(0, register).
+template <class Encoding, class Descriptor> struct LdsOffsets;
+template <class R, class... H, class... PY, class Descriptor>
+struct LdsOffsets<ck_tile::tile_distribution_encoding<R, ck_tile::tuple<H...>, PY...>, Descriptor> {
+  using Encoding = ck_tile::tile_distribution_encoding<R, ck_tile::tuple<H...>, PY...>;
+  using Distribution = std::decay_t<decltype(ck_tile::make_static_tile_distribution(Encoding{}))>;
+  static constexpr int registers = Distribution{}.get_ys_to_d_descriptor().get_element_space_size();
+  static constexpr int numbers = (digits_product<R> * ... * digits_product<H>), threads = numbers / registers;
+
+  static CK_TILE_HOST_DEVICE constexpr int of(int thread, int register_) {
+    using namespace ck_tile;
+    constexpr int of_threads = Distribution::NDimP, of_registers = Distribution::NDimY;
+    array<index_t, of_threads + of_registers> at;
+    if constexpr (of_threads == 2) at(0) = thread / 64;
+    at(of_threads - 1) = thread % 64;
+    static_for<of_registers, 0, -1>{}([&](auto behind) {
+      constexpr int length = Distribution{}.get_ys_to_d_descriptor().get_length(number<behind - 1>{});
+      at(of_threads + behind - 1) = register_ % length;
+      register_ /= length;
+    });
+    return Descriptor{}.calculate_offset(Distribution{}.get_ps_ys_to_xs_adaptor().calculate_bottom_index(at));
+  }
+  // Of numbers that have one bit, of the thread or, above these, of the register: each a constant, evaluated once.
+  template <int number> static constexpr int of_number = of(number % threads, number / threads);
+  template <size_t... bit> static constexpr auto of_each_bit(std::index_sequence<bit...>) {
+    return ck_tile::array<int, sizeof...(bit)>{of_number<1 << bit>...};
+  }
+  static constexpr auto bits = of_each_bit(std::make_index_sequence<31 - __builtin_clz(numbers)>{});
+
+  static CK_TILE_HOST_DEVICE constexpr bool combine_by_xor() {
+    constexpr int extents[] = {digits_product<H>...};
+    bool same = true;
+    ck_tile::static_for<0, sizeof...(H), 1>{}(
+        [&](auto dim) { same = same && Descriptor{}.get_length(dim) == extents[dim.value]; });
+    if constexpr ((numbers & (numbers - 1)) == 0) {
+      int combined = 0;
+      for (int bit = 0; bit < bits.size(); ++bit) combined ^= bits[bit];
+      return same && of_number<0> == 0 &&
+             of_number<numbers - 1> == combined;  // of padded rows a sum, which has carries
+    } else {
+      return false;
+    }
+  }
+  static CK_TILE_HOST_DEVICE constexpr int of_register(int register_) {
+    int combined = 0;
+    for (int bit = 0; bit < bits.size(); ++bit)
+      if (register_ * threads >> bit & 1) combined ^= bits[bit];
+    return combined;
+  }
+  // The bits that the offsets of register 0 have in any thread.
+  static CK_TILE_HOST_DEVICE constexpr int bits_of_threads() {
+    int found = 0;
+    for (int bit = 0; 1 << bit < threads; ++bit) found |= bits[bit];
+    return found;
+  }
+  // How many consecutive registers of a thread are neighbours in LDS, aligned to their number, at most `most`.
+  static CK_TILE_HOST_DEVICE constexpr int vector(int most) {
+    int length = 1, others = bits_of_threads();
+    while (length < registers && length < most && of_register(length) == length) length *= 2;
+    for (int register_ = length; register_ < registers; register_ *= 2) others |= of_register(register_);
+    while (others % length != 0) length /= 2;
+    return length;
+  }
+};
+
+// A tile in LDS whose bits combine by XOR, as the threads of a distribution access it in any of the tile's stages, by
+// ck_tile's load_tile, and store_tile. The accesses of a thread are at its offset of register 0, XORed with constants.
+// Bits of these that no thread's offset has are an immediate offset of the instruction, so one address per value of the
+// other bits stays in a register; ck_tile's windows have one per access.
+template <class Tile, class Encoding, class Descriptor> struct LdsWindow {
+  using Offsets = LdsOffsets<Encoding, Descriptor>;
+  using Element = typename InWindows<typename Tile::Element>::type;
+  using DistributedTensor = DistributedTile<Element, Encoding>;
+  static constexpr int vector = Offsets::vector(16 / static_cast<int>(sizeof(Element)));
+  using Vector = Element __attribute__((ext_vector_type(vector)));
+  Tile* stages;
+  int offset;  // of this thread's register 0
+  int stage = 0;
+
+  CK_TILE_DEVICE LdsWindow& operator[](int stage_) {
+    stage = stage_;
+    return *this;
+  }
+  template <int access> CK_TILE_DEVICE Vector& at(ck_tile::number<access>) const {
+    constexpr int of_register = Offsets::of_register(access * vector), shared = Offsets::bits_of_threads();
+    auto* const start = window_data(stages[stage].data) + (offset ^ (of_register & shared));
+    return *reinterpret_cast<Vector*>(start + (of_register & ~shared));
+  }
+  template <class... Options> CK_TILE_DEVICE DistributedTensor load(Options...) const {
+    DistributedTensor tile;
+    ck_tile::static_for<0, Offsets::registers / vector, 1>{}([&](auto access) {
+      const Vector elements = at(access);
+      ck_tile::static_for<0, vector, 1>{}(
+          [&](auto i) { tile.get_thread_buffer()(ck_tile::number<access * vector + i>{}) = elements[i.value]; });
+    });
+    return tile;
+  }
+  CK_TILE_DEVICE void store(const DistributedTensor& tile) const {
+    ck_tile::static_for<0, Offsets::registers / vector, 1>{}([&](auto access) {
+      Vector elements;
+      ck_tile::static_for<0, vector, 1>{}(
+          [&](auto i) { elements[i.value] = tile.get_thread_buffer()[ck_tile::number<access * vector + i>{}]; });
+      at(access) = elements;
+    });
+  }
+};
+template <class Tile, class Encoding, class Descriptor>
+CK_TILE_DEVICE void store_tile(const LdsWindow<Tile, Encoding, Descriptor>& window,
+                               const typename LdsWindow<Tile, Encoding, Descriptor>::DistributedTensor& tile) {
+  window.store(tile);
+}
+
 template <class Tile, class Encoding, class Descriptor, class... Origin>
 CK_TILE_DEVICE auto window_on(Tile* stages, Encoding, Descriptor, Origin... origin) {
   using namespace ck_tile;
   constexpr auto distribution = make_static_tile_distribution(Encoding{});
-  const auto view = make_tensor_view<address_space_enum::lds>(window_data(stages[0].data), Descriptor{});
-  auto window = [&] {
-    if constexpr (sizeof...(Origin) > 0) {
-      return make_tile_window(view, distribution.get_lengths(), multi_index<sizeof...(Origin)>{origin...},
-                              distribution);
-    } else {
-      const auto zeros = generate_tuple([](auto) { return 0; }, number<Descriptor::get_num_of_dimension()>{});
-      return make_tile_window(view, distribution.get_lengths(), to_multi_index(zeros), distribution);
-    }
-  }();
-  return StagedWindow<Tile, decltype(window)>{stages, window};
+  if constexpr (sizeof...(Origin) == 0 && LdsOffsets<Encoding, Descriptor>::combine_by_xor()) {
+    return LdsWindow<Tile, Encoding, Descriptor>{stages, Descriptor{}.calculate_offset(distribution.calculate_index())};
+  } else {
+    const auto view = make_tensor_view<address_space_enum::lds>(window_data(stages[0].data), Descriptor{});
+    auto window = [&] {
+      if constexpr (sizeof...(Origin) > 0) {
+        return make_tile_window(view, distribution.get_lengths(), multi_index<sizeof...(Origin)>{origin...},
+                                distribution);
+      } else {
+        const auto zeros = generate_tuple([](auto) { return 0; }, number<Descriptor::get_num_of_dimension()>{});
+        return make_tile_window(view, distribution.get_lengths(), to_multi_index(zeros), distribution);
+      }
+    }();
+    return StagedWindow<Tile, decltype(window)>{stages, window};
+  }
 }
 // For stores, and loads of other than operands.
 template <class Tile, class Encoding, class... Origin>

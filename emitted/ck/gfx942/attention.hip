@@ -306,8 +306,13 @@ struct Kernel {
       // attention.py:103-104  Online softmax: if a row's reference changes, rescale by exp2((scores_max_prev -
       // scores_max) * scale).
       scores_max_prev = scores_max;
-      block_tile_reduce(scores_max, acc_s, sequence<1>{}, tl::Maximum{});
-      block_tile_reduce_xor_sync(scores_max, tl::Maximum{});
+      // apart from the old scores_max: a chain that begins with that needs an instruction more per element
+      auto scores_max_part = scores_max;
+      set_tile(scores_max_part, tl::ReduceMax::identity<float>());
+      block_tile_reduce(scores_max_part, acc_s, sequence<1>{}, tl::Maximum{});
+      block_tile_reduce_xor_sync(scores_max_part, tl::Maximum{});
+      tile_elementwise_inout([](auto& scores_max, auto part) { scores_max = tl::Maximum{}(scores_max, part); },
+                             scores_max, scores_max_part);
 
       // attention.py:111-117
       tile_elementwise_inout(

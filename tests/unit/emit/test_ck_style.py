@@ -180,11 +180,13 @@ def test_a_tile_whose_places_exceed_a_row_is_checked_by_its_places() -> None:
     assert "tl::fits_in_2gib<float>({{M, block_M}, {N, 1024}})" in found.source
 
 
-def test_a_maximum_of_a_row_is_accumulated_in_place() -> None:
-    """What lanes hold of it may be combined with itself; a sum is of parts that begin with zero."""
+def test_a_maximum_of_a_row_begins_with_the_neutral_element() -> None:
+    """Of chains that begin with the old maximum clang makes every operand canonical (docs/lab/amd.md)."""
     (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", dim=128, threads=256).values()
-    assert "block_tile_reduce(scores_max, acc_s, sequence<1>{}, tl::Maximum{});" in found.source
-    assert "scores_max_part" not in found.source
+    reduced = "block_tile_reduce(scores_max_part, acc_s, sequence<1>{}, tl::Maximum{});"
+    before, after = found.source.split(reduced)
+    assert before.rstrip().endswith("set_tile(scores_max_part, tl::ReduceMax::identity<float>());")
+    assert "scores_max = tl::Maximum{}(scores_max, part);" in after
     before, after = found.source.split("block_tile_reduce(scores_sum, acc_s")
     assert before.rstrip().endswith("clear_tile(scores_sum);")
 

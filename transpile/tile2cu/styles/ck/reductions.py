@@ -109,9 +109,10 @@ def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes:
     if overhangs:
         yield from _idle_places(op, printer, neutral)
     into = dst
-    repeats = op.kind not in _NEUTRAL  # combined with itself a maximum or minimum is the same
-    if repeats and op.accumulates and (across_lanes or op.parts > 1) and not op.thread_local:
+    if op.accumulates and (across_lanes or op.parts > 1) and not op.thread_local:
         into = printer.names.fresh(f"{dst}_part")
+        if op.kind in _NEUTRAL:  # which may be combined with itself: docs/lab/amd.md has the counts
+            yield f"// apart from the old {dst}: a chain that begins with that needs an instruction more per element"
         yield f"auto {into} = {dst};"
     if into != dst or not op.accumulates:
         yield f"set_tile({into}, {neutral});" if op.kind in _NEUTRAL else f"clear_tile({into});"
