@@ -143,19 +143,20 @@ template <int span, int n> struct LdsSwizzledVector {
   }
 };
 
-// The order along K in which registers of A hold it: `groups` groups of lanes have `held` neighbours each, of one
-// instruction after another. groups = 1: in order.
+// The place along k, k_slot, in a tile of operand B whose A is in registers: in MFMA step s, lane group g holds
+// k = (s, g, i) of A, digits of `groups` g and `held` i. k_slot = (s / n, g, s % n, i), where 16 bytes have the values of
+// n steps, so that a lane reads those of n steps at once. groups = 1: k_slot = k.
 template <int groups_, int held_> struct HeldK {
   static constexpr int groups = groups_, held = held_;
 };
 
-// A (k, n) tile whose columns are stored in 16-byte chunks along K, for MFMA operands that read along K. Chunk c of
-// line l is at line l ^ c; lines are the columns in the order in which Interleave::count instructions read them, runs
-// of 4 each. A chunk has the values of one lane: neighbours along K, or what Order gives it of several instructions.
+// A (k, n) tile whose columns are stored in 16-byte chunks along k, for MFMA operands that read along k. Column
+// (group, t, r), digits of Interleave::count t and 4 r, is line l = (t, group, r): MFMA t of a group reads neighbouring
+// lines. Chunk c = k_slot / (elements of 16 bytes) of line l is at line l ^ c of the n lines that have chunk c.
 template <int k, int n, class Interleave, class Order = HeldK<1, 1>> struct LdsTransposed {
   static constexpr int count = Interleave::count, run = 4;
 
-  // Of the coordinates (position along K in the order of the chunks, column).
+  // Of the coordinates (k_slot, column).
   template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() {
     using namespace ck_tile;
     constexpr int vector = 16 / static_cast<int>(sizeof(T)), chunks = k / vector;
@@ -372,7 +373,7 @@ template <class Tile, class Encoding, class... Origin>
 CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding encoding, Origin... origin) {
   return window_on(stages, encoding, Tile::descriptor(), origin...);
 }
-// For the operands of MFMAs, whose coordinate along K is in the order of A's registers.
+// For the operands of MFMAs, whose coordinate along k is k_slot.
 template <class Tile, class Encoding, class... Origin>
 CK_TILE_DEVICE auto operand_window(Tile* stages, Encoding encoding, Origin... origin) {
   using Layout = typename Tile::Layout;

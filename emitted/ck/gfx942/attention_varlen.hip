@@ -114,24 +114,30 @@ constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; slab s begins at
-  // byte 8,192 * s  [layout.gemm.widest-swizzle]
+  // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j) is
+  // at byte 8,192 * (j / 64) + 128 * r + 16 * ((j / 8 % 8) ^ (r % 8)) + 2 * (j % 8)  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
-  // 16,384 bytes; the store transposes: chunk c of a column, 16 bytes, has 4 consecutive k of each of 2 MFMAs, as A's
-  // registers hold them: k0 to k0 + 3 and k0 + 16 to k0 + 19, where k0 = 32 * (c / 4) + 4 * (c % 4); column n is line
-  // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4, whose chunk c is the tile's chunk number 128 * c + (l ^ c)
+  // 16,384 bytes; transposed by the store
+  // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k_slot % 8), where
+  // c = k_slot / 8 is its 16-byte chunk,
+  // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4 is the line of its column,
+  // k_slot = 32 * (k / 32) + 8 * (k / 4 % 4) + 4 * (k / 16 % 2) + k % 4 is its place along k
+  // Operand A is in registers: of MFMA step s, lanes 16 g to 16 g + 15 hold its k = 16 s + 4 g to 16 s + 4 g + 3, and
+  // need the same k of B. k_slot places those of 2 steps side by side, so that one 16-byte read loads them.
   tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<2>, tl::HeldK<4, 4>>> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 109 per thread for tiles; up to 64 for operands of a GEMM and 16 for a tile's transpose -------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of acc_s, acc_s_cast:
 // (T256 threads, V16 values each) -> (64, 64); wave w holds rows 16 w to 16 w + 15, a lane 4 neighbouring columns of
 // a row at a time  [layout.gemm.mfma-accumulator]
-// i = (wave, lane % 16, 0), j = (value / 4, lane / 16, value % 4)
+// i = 16 wave + lane % 16, j = 16 (value / 4) + 4 (lane / 16) + value % 4
 using acc_s_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 4>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
                                                 sequence<1, 2, 2>, sequence<2, 0, 2>>;
@@ -140,49 +146,50 @@ static_assert(tl::has_extents<acc_s_layout, block_M, block_N>);
 // (T256 threads, V32 values each) -> (64, 128); wave w holds rows 16 w to 16 w + 15, a lane 8 neighbouring columns
 // of a row at a time; value 8 n + 4 t + r of acc_o is register r of MFMA t, of 2 that each own runs of 4 of these
 // columns, in the wave's 32 columns from 32 n  [layout.gemm.mfma-accumulator]
-// i = (wave, lane % 16, 0), j = (value / 8, lane / 16, value % 8)
+// i = 16 wave + lane % 16, j = 32 (value / 8) + 8 (lane / 16) + value % 8
 using acc_o_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 8>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
                                                 sequence<1, 2, 2>, sequence<2, 0, 2>>;
 static_assert(tl::has_extents<acc_o_layout, block_M, dim>);
 // Layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V1 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
-// i = (wave, lane % 16, 0)
+// i = 16 wave + lane % 16
 using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 16, 1>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 1>>, sequence<1>, sequence<2>>;
 static_assert(tl::has_extents<scores_max_layout, block_M>);
 // copies of K_shared between global memory and LDS: 16 bytes per access
-// i = (value / 8, wave, lane / 16), j = (lane % 16, value % 8)
+// i = 16 (value / 8) + 4 wave + lane / 16, j = 8 (lane % 16) + value % 8
 using K_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 4>, sequence<16, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<K_shared_copy, block_N, dim>);
 // V_shared as it is loaded:
-// k = (lane % 16, value / 8), n = (wave, lane / 32, lane / 16 % 2, value % 8)
+// k = 4 (lane % 16) + value / 8, n = 32 wave + 8 (lane / 16) + value % 8
 using V_shared_loaded =
     tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<4, 2, 2, 8>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<1, 2, 0>>,
                                sequence<1, 2>, sequence<1, 3>>;
 static_assert(tl::has_extents<V_shared_loaded, block_N, dim>);
 // V_shared as it is stored: the same elements, consecutive k first
-// k = (lane % 16, value % 4), n = (wave, lane / 32, lane / 16 % 2, value / 4)
+// k = 4 (lane % 16) + value % 4, n = 32 wave + 8 (lane / 16) + value / 4
 using V_shared_stored =
     tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<4, 2, 2, 8>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<1, 2, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
 static_assert(tl::has_extents<V_shared_stored, block_N, dim>);
-// K_shared as operand B: 8 consecutive k per lane; element i of MFMA step s is k = 32 (s / 2) + 8 (lane / 16) + 4 (s
-// % 2) + i
-// n = (value / 32, lane / 4 % 4, lane % 4), k = (value / 8 % 4, lane / 16, value % 8)
+// K_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (64 n, 128 k); MFMA step s of block b of
+// 16 columns takes values 32 b + 4 s + i, i < 4, of k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i
+// n = 16 (value / 32) + lane % 16, k = 32 (value / 8 % 4) + 8 (lane / 16) + value % 8
 using K_shared_operand_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 4, 4>, sequence<4, 4, 8>>,
                                tuple<sequence<0>, sequence<2, 1, 1>>, tuple<sequence<0>, sequence<1, 1, 2>>,
                                sequence<1, 2, 2>, sequence<0, 0, 2>>;
 static_assert(tl::has_extents<K_shared_operand_layout, block_N, dim>);
-// V_shared as operand B: 8 consecutive k_slot per lane, a column's places in LDS, which have the order of A's
-// registers; element i of MFMA step s is k = 16 s + 4 (lane / 16) + i
-// k_slot = (value / 8 % 2, lane / 16, value % 8), n = (value / 32, lane / 4 % 4, value / 16 % 2, lane % 4)
+// V_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (64 k_slot, 128 n); MFMA step s of block
+// b of 16 columns takes values 16 b + 4 s + i, i < 4, of k = 16 s + 4 (lane / 16) + i
+// k_slot = 32 (value / 8 % 2) + 8 (lane / 16) + value % 8
+// n = 32 (value / 32) + 8 (lane / 4 % 4) + 4 (value / 16 % 2) + lane % 4
 using V_shared_operand_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<2, 4, 8>, sequence<4, 4, 2, 4>>,
                                tuple<sequence<0>, sequence<1, 2, 2>>, tuple<sequence<0>, sequence<1, 1, 3>>,

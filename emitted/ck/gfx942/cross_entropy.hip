@@ -76,22 +76,24 @@ static_assert(sizeof(Shared) == 16, "the sizes above are stale: regenerate this 
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // Layout of x:
 // (T128 threads, V32 values each) -> (4096); 128 threads with 4 runs of 8 consecutive elements each
 // [layout.free.flat]
-// i = (value / 8, wave, lane, value % 8)
+// i = 1024 (value / 8) + 512 wave + 8 lane + value % 8
 using x_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 2, 64, 8>>, tuple<sequence<1>, sequence<1>>,
                                             tuple<sequence<1>, sequence<2>>, sequence<1, 1>, sequence<0, 3>>;
 static_assert(tl::has_extents<x_layout, block_N>);
 // Layout of a loop over i:
 // (T128 threads, V1 values each) -> (1); every thread holds the value  [layout.loop.flat]
-// i = (0)
+// i = 0
 using i_layout = tile_distribution_encoding<sequence<2, 64>, tuple<sequence<1>>, tuple<sequence<0>, sequence<0>>,
                                             tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<0>>;
 // Layout of a loop over j:
 // (T128 threads, V32 values each) -> (4096); 128 threads with 8 runs of 4 consecutive elements each
 // [layout.loop.flat]
-// j = (value / 4, wave, lane, value % 4)
+// j = 512 (value / 4) + 256 wave + 4 lane + value % 4
 using j_layout = tile_distribution_encoding<sequence<>, tuple<sequence<8, 2, 64, 4>>, tuple<sequence<1>, sequence<1>>,
                                             tuple<sequence<1>, sequence<2>>, sequence<1, 1>, sequence<0, 3>>;
 

@@ -87,23 +87,26 @@ constexpr int threads = 256;
 
 // ---- LDS: 49,152 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
-  // [layout.gemm.widest-swizzle]
+  // 16,384 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j) is at
+  // byte 128 * r + 16 * ((j / 16) ^ (r % 8)) + j % 16  [layout.gemm.widest-swizzle]
   tl::LdsTile<fp8_t, tl::LdsSwizzled<128, block_M, group>> A_shared[shared_stages];
-  // 32,768 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
-  // [layout.gemm.widest-swizzle]
+  // 32,768 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j) is at
+  // byte 128 * r + 16 * ((j / 16) ^ (r % 8)) + j % 16  [layout.gemm.widest-swizzle]
   tl::LdsTile<fp8_t, tl::LdsSwizzled<128, parts * group, group>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 248 per thread for tiles; up to 64 for operands of a GEMM -------------------------------------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = tl::TransposedWarpGemm<WarpGemmAttributeMfmaImpl_f32_16x16x32_f8_base<fp8_t, fp8_t>>;
 // Layout of product, left, right:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 4 neighbouring columns of a row at a time  [layout.gemm.mfma-accumulator]
-// i = (wave / 2, value / 16, lane % 16), j = (wave % 2, value / 4 % 4, lane / 16, value % 4)
+// i = 64 (wave / 2) + 16 (value / 16) + lane % 16
+// j = 64 (wave % 2) + 16 (value / 4 % 4) + 4 (lane / 16) + value % 4
 using product_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 4, 4>>,
                                tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<2, 2>>,
@@ -111,34 +114,34 @@ using product_layout =
 static_assert(tl::has_extents<product_layout, block_M, group>);
 // Layout of left_scale, right_scale:
 // (T256 threads, V4 values each) -> (128); 8 threads hold the same value  [layout.parallel.to-fragment]
-// i = (wave / 2, value, lane % 16)
+// i = 64 (wave / 2) + 16 value + lane % 16
 using left_scale_layout =
     tile_distribution_encoding<sequence<2, 4>, tuple<sequence<2, 4, 16>>, tuple<sequence<1, 0>, sequence<0, 1>>,
                                tuple<sequence<0, 0>, sequence<1, 2>>, sequence<1>, sequence<1>>;
 static_assert(tl::has_extents<left_scale_layout, block_M>);
 // copies of A_shared between global memory and LDS: 16 bytes per access
-// i = (value / 16, wave, lane / 8), j = (lane % 8, value % 16)
+// i = 32 (value / 16) + 8 wave + lane / 8, j = 16 (lane % 8) + value % 16
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 8>, sequence<8, 16>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<A_shared_copy, block_M, group>);
 // copies of B_shared between global memory and LDS: 16 bytes per access
-// i = (value / 16, wave, lane / 8), j = (lane % 8, value % 16)
+// i = 32 (value / 16) + 8 wave + lane / 8, j = 16 (lane % 8) + value % 16
 using B_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<8, 4, 8>, sequence<8, 16>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<B_shared_copy, parts * group, group>);
-// A_shared as operand A: 16 consecutive k per lane; element i of MFMA step s is k = 64 (s / 2) + 16 (lane / 16) + 8
-// (s % 2) + i
-// m = (wave / 2, value / 32, lane % 16), k = (value / 16 % 2, lane / 16, value % 16)
+// A_shared as operand A, SrcB of MFMA: (T256 threads, V128 values each) -> (128 m, 128 k); MFMA step s of block b of
+// 16 rows takes values 32 b + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
+// m = 64 (wave / 2) + 16 (value / 32) + lane % 16, k = 64 (value / 16 % 2) + 16 (lane / 16) + value % 16
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<A_shared_operand_layout, block_M, group>);
-// B_shared as operand B: 16 consecutive k per lane; element i of MFMA step s is k = 64 (s / 2) + 16 (lane / 16) + 8
-// (s % 2) + i
-// n = (wave % 2, value / 32, lane / 4 % 4, lane % 4), k = (value / 16 % 2, lane / 16, value % 16)
+// B_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (128 n, 128 k); MFMA step s of block b of
+// 16 columns takes values 32 b + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
+// n = 64 (wave % 2) + 16 (value / 32) + lane % 16, k = 64 (value / 16 % 2) + 16 (lane / 16) + value % 16
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 4, 4>, sequence<2, 4, 16>>,
                                tuple<sequence<0, 1>, sequence<2, 1, 1>>, tuple<sequence<0, 0>, sequence<1, 2, 3>>,

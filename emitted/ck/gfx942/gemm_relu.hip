@@ -81,58 +81,64 @@ constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
-  // [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4;
+  // element (r, j) is at byte 64 * r + 16 * ((j / 8) ^ (r / 2 % 4)) + 2 * (j % 8)  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>> A_shared[shared_stages];
-  // 16,384 bytes in 2 stages; the store transposes: chunk c of a column, 16 bytes, has k = 8 * c to 8 * c + 7; column
-  // n is line l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4, whose chunk c is the tile's chunk number 128 * c + (l ^ c)
+  // 16,384 bytes in 2 stages; transposed by the store
+  // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k % 8), where
+  // c = k / 8 is its 16-byte chunk,
+  // l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4 is the line of its column
   tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<4>>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 80 per thread for tiles; up to 32 for operands of a GEMM and 8 for a tile's transpose ---------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 16 neighbouring columns of a row at a time; value 16 m + 4 t + r is register r of MFMA t, of 4 that
 // each own runs of 4 of these columns, in the wave's 16 rows from 16 m  [layout.gemm.mfma-accumulator]
-// i = (wave / 2, value / 16, lane % 16), j = (wave % 2, lane / 16, value % 16)
+// i = 64 (wave / 2) + 16 (value / 16) + lane % 16, j = 64 (wave % 2) + 16 (lane / 16) + value % 16
 using C_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
                                sequence<1, 2>, sequence<1, 2>>;
 static_assert(tl::has_extents<C_local_layout, block_M, block_N>);
 // copies of A_shared between global memory and LDS: 16 bytes per access
-// i = (value / 8, wave, lane / 4), j = (lane % 4, value % 8)
+// i = 64 (value / 8) + 16 wave + lane / 4, j = 8 (lane % 4) + value % 8
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<A_shared_copy, block_M, block_K>);
 // B_shared as it is loaded:
-// k = (lane % 8, value / 4), n = (wave, lane / 8 % 2, lane / 16, value % 4)
+// k = 4 (lane % 8) + value / 4, n = 32 wave + 16 (lane / 8 % 2) + 4 (lane / 16) + value % 4
 using B_shared_loaded =
     tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<1, 2>, sequence<1, 3>>;
 static_assert(tl::has_extents<B_shared_loaded, block_K, block_N>);
 // B_shared as it is stored: the same elements, consecutive k first
-// k = (lane % 8, value % 4), n = (wave, lane / 8 % 2, lane / 16, value / 4)
+// k = 4 (lane % 8) + value % 4, n = 32 wave + 16 (lane / 8 % 2) + 4 (lane / 16) + value / 4
 using B_shared_stored =
     tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
 static_assert(tl::has_extents<B_shared_stored, block_K, block_N>);
-// A_shared as operand A: 8 consecutive k per lane; element i of MFMA step s is k = 8 (lane / 16) + 4 s + i
-// m = (wave / 2, value / 8, lane % 16), k = (lane / 16, value % 8)
+// A_shared as operand A, SrcB of MFMA: (T256 threads, V32 values each) -> (128 m, 32 k); MFMA step s of block b of
+// 16 rows takes values 8 b + 4 s + i, i < 4, of k = 8 (lane / 16) + 4 s + i
+// m = 64 (wave / 2) + 16 (value / 8) + lane % 16, k = 8 (lane / 16) + value % 8
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<0, 2>>,
                                sequence<1, 2>, sequence<1, 1>>;
 static_assert(tl::has_extents<A_shared_operand_layout, block_M, block_K>);
-// B_shared as operand B: 8 consecutive k per lane; element i of MFMA step s is k = 8 (lane / 16) + 4 s + i
-// k = (lane / 16, value % 8), n = (wave % 2, lane / 4 % 4, value / 8, lane % 4)
+// B_shared as operand B, SrcA of MFMA: (T256 threads, V32 values each) -> (32 k, 128 n); MFMA step s of block b of
+// 16 columns takes values 8 b + 4 s + i, i < 4, of k = 8 (lane / 16) + 4 s + i
+// k = 8 (lane / 16) + value % 8, n = 64 (wave % 2) + 16 (lane / 4 % 4) + 4 (value / 8) + lane % 4
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 8>, sequence<2, 4, 4, 4>>,
                                tuple<sequence<0, 2>, sequence<1, 2, 2>>, tuple<sequence<0, 0>, sequence<0, 1, 3>>,

@@ -90,34 +90,36 @@ static_assert(sizeof(Shared) == 40992, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 124 per thread for tiles ----------------------------------------------------------------------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // Layout of products:
 // (T128 threads, V64 values each) -> (4, 512, 4); 1 x 128 x 1 threads with 16 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
-// i = (value / 16), j = (value / 4 % 4, wave, lane), k = (value % 4)
+// i = value / 16, j = 128 (value / 4 % 4) + 64 wave + lane, k = value % 4
 using products_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4>, sequence<4, 2, 64>, sequence<4>>,
                                                    tuple<sequence<2>, sequence<2>>, tuple<sequence<1>, sequence<2>>,
                                                    sequence<1, 2, 3>, sequence<0, 0, 0>>;
 static_assert(tl::has_extents<products_layout, block_N, chunks, chunk>);
 // Layout of sums:
 // (T128 threads, V16 values each) -> (4, 512); 1 x 128 threads with 16 elements each  [layout.reduce.kept-dimension]
-// i = (value / 4), j = (value % 4, wave, lane)
+// i = value / 4, j = 128 (value % 4) + 64 wave + lane
 using sums_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<4>, sequence<4, 2, 64>>, tuple<sequence<2>, sequence<2>>,
                                tuple<sequence<1>, sequence<2>>, sequence<1, 2>, sequence<0, 0>>;
 static_assert(tl::has_extents<sums_layout, block_N, chunks>);
 // Layout of total:
 // (T128 threads, V4 values each) -> (4); every thread holds all 4 values  [layout.reduce.kept-dimension]
-// i = (value)
+// i = value
 using total_layout = tile_distribution_encoding<sequence<2, 64>, tuple<sequence<4>>, tuple<sequence<0>, sequence<0>>,
                                                 tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<0>>;
 static_assert(tl::has_extents<total_layout, block_N>);
 // copies of a between global memory and LDS: 16 bytes per access
-// i = (value / 8, wave, lane, value % 8)
+// i = 1024 (value / 8) + 512 wave + 8 lane + value % 8
 using a_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 64, 8>>, tuple<sequence<1>, sequence<1>>,
                                           tuple<sequence<1>, sequence<2>>, sequence<1, 1>, sequence<0, 3>>;
 static_assert(tl::has_extents<a_copy, block_K>);
 // copies of b between global memory and LDS: 16 bytes per access
-// i = (value / 16), j = (value / 8 % 2, wave, lane, value % 8)
+// i = value / 16, j = 1024 (value / 8 % 2) + 512 wave + 8 lane + value % 8
 using b_copy =
     tile_distribution_encoding<sequence<>, tuple<sequence<4>, sequence<2, 2, 64, 8>>, tuple<sequence<2>, sequence<2>>,
                                tuple<sequence<1>, sequence<2>>, sequence<1, 2, 2>, sequence<0, 0, 3>>;

@@ -63,16 +63,18 @@ constexpr int block_M = 4;
 constexpr int threads = 128;
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // Layout of X_local:
 // (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
-// i = (value / 16, wave), j = (value / 4 % 4, lane, value % 4)
+// i = 2 (value / 16) + wave, j = 256 (value / 4 % 4) + 4 lane + value % 4
 using X_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2>, sequence<4, 64, 4>>, tuple<sequence<1>, sequence<2>>,
                                tuple<sequence<1>, sequence<1>>, sequence<1, 2, 2>, sequence<0, 0, 2>>;
 // Layout of row_max, row_sum:
 // (T128 threads, V2 values each) -> (4); 64 threads hold the same value  [layout.reduce.kept-dimension]
-// i = (value, wave)
+// i = 2 value + wave
 using row_max_layout = tile_distribution_encoding<sequence<64>, tuple<sequence<2, 2>>, tuple<sequence<1>, sequence<0>>,
                                                   tuple<sequence<1>, sequence<0>>, sequence<1>, sequence<0>>;
 static_assert(tl::has_extents<row_max_layout, block_M>);

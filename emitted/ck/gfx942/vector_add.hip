@@ -51,9 +51,11 @@ constexpr int block_N = 1024;
 constexpr int threads = 256;
 
 // ---- how loops are distributed over the threads ---------------------------------------------------------------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // Layout of a loop over i:
 // (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each  [layout.loop.flat]
-// i = (wave, lane, value)
+// i = 256 wave + 4 lane + value
 using i_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 64, 4>>, tuple<sequence<1>, sequence<1>>,
                                             tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<2>>;
 

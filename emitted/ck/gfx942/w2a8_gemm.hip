@@ -82,25 +82,27 @@ constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 18,432 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 8,192 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
-  // [layout.gemm.widest-swizzle]
+  // 8,192 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j) is at
+  // byte 128 * r + 16 * ((j / 16) ^ (r % 8)) + j % 16  [layout.gemm.widest-swizzle]
   tl::LdsTile<int8_t, tl::LdsSwizzled<128, block_M, block_K>> X_shared[shared_stages];
   // 2,048 bytes; no swizzle  [layout.shared.plain]
   tl::LdsTile<uint8_t, tl::LdsRows<0, block_N, block_K / 4>> packed[shared_stages];
-  // 8,192 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
-  // [layout.gemm.widest-swizzle]
+  // 8,192 bytes; rows of 128 bytes, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j) is at
+  // byte 128 * r + 16 * ((j / 16) ^ (r % 8)) + j % 16  [layout.gemm.widest-swizzle]
   tl::LdsTile<int8_t, tl::LdsSwizzled<128, block_N, block_K>> W_shared;
 };
 static_assert(sizeof(Shared) == 18432, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 52 per thread for tiles; up to 48 for operands of a GEMM --------------------------------------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<int8_t, int8_t, int, 16, 16, 32, /*TransposeC=*/true>;
 // Layout of Y_local:
 // (T128 threads, V32 values each) -> (64, 64); wave w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns of
 // a row at a time  [layout.gemm.mfma-accumulator]
-// i = (wave, value / 16, lane % 16), j = (value / 4 % 4, lane / 16, value % 4)
+// i = 32 wave + 16 (value / 16) + lane % 16, j = 16 (value / 4 % 4) + 4 (lane / 16) + value % 4
 using Y_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 16>, sequence<4, 4, 4>>,
                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
@@ -110,27 +112,27 @@ static_assert(tl::has_extents<Y_local_layout, block_M, block_N>);
 // Layout of a loop over i, j:
 // (T128 threads, V64 values each) -> (64, 128); 16 x 8 threads with 4 runs of 16 consecutive elements each
 // [layout.loop.flat]
-// i = (value / 16, wave, lane / 8), j = (lane % 8, value % 16)
+// i = 16 (value / 16) + 8 wave + lane / 8, j = 16 (lane % 8) + value % 16
 using i_j_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 2, 8>, sequence<8, 16>>,
                                               tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                               sequence<1, 2>, sequence<0, 1>>;
 // copies of packed between global memory and LDS: 16 bytes per access
-// i = (wave, lane / 2, 0), j = (lane % 2, value)
+// i = 32 wave + lane / 2, j = 16 (lane % 2) + value
 using packed_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 32, 1>, sequence<2, 16>>,
                                                tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<0>, sequence<1, 0>>,
                                                sequence<1, 2>, sequence<2, 1>>;
 static_assert(tl::has_extents<packed_copy, block_N, block_K / 4>);
-// X_shared as operand A: 16 consecutive k per lane; element i of MFMA step s is k = 64 (s / 2) + 16 (lane / 16) + 8
-// (s % 2) + i
-// m = (wave, value / 32, lane % 16), k = (value / 16 % 2, lane / 16, value % 16)
+// X_shared as operand A, SrcB of MFMA: (T128 threads, V64 values each) -> (64 m, 128 k); MFMA step s of block b of
+// 16 rows takes values 32 b + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
+// m = 32 wave + 16 (value / 32) + lane % 16, k = 64 (value / 16 % 2) + 16 (lane / 16) + value % 16
 using X_shared_operand_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<X_shared_operand_layout, block_M, block_K>);
-// W_shared as operand B: 16 consecutive k per lane; element i of MFMA step s is k = 64 (s / 2) + 16 (lane / 16) + 8
-// (s % 2) + i
-// n = (value / 32, lane / 4 % 4, lane % 4), k = (value / 16 % 2, lane / 16, value % 16)
+// W_shared as operand B, SrcA of MFMA: (T128 threads, V128 values each) -> (64 n, 128 k); MFMA step s of block b of
+// 16 columns takes values 32 b + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
+// n = 16 (value / 32) + lane % 16, k = 64 (value / 16 % 2) + 16 (lane / 16) + value % 16
 using W_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 4, 4>, sequence<2, 4, 16>>,
                                tuple<sequence<0>, sequence<2, 1, 1>>, tuple<sequence<0>, sequence<1, 1, 2>>,

@@ -82,23 +82,25 @@ static_assert(sizeof(Shared) == 10240, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 104 per thread for tiles ----------------------------------------------------------------------------
+// wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
+// after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // copies of W_shared between global memory and LDS: 16 bytes per access
 // Layout of packed, partial:
 // (T64 threads, V64 values each) -> (16, 256); 4 x 16 threads with 4 runs of 16 consecutive elements each
 // [layout.parallel.to-fragment]
-// i = (value / 16, lane / 16), j = (lane % 16, value % 16)
+// i = 4 (value / 16) + lane / 16, j = 16 (lane % 16) + value % 16
 using packed_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<4, 4>, sequence<16, 16>>, tuple<sequence<1, 2>>,
                                tuple<sequence<1, 0>>, sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<packed_layout, block_N, block_K / 4>);
 // Layout of total:
 // (T64 threads, V4 values each) -> (16); 16 threads hold the same value  [layout.reduce.kept-dimension]
-// i = (value, lane / 16)
+// i = 4 value + lane / 16
 using total_layout = tile_distribution_encoding<sequence<16>, tuple<sequence<4, 4>>, tuple<sequence<1, 0>>,
                                                 tuple<sequence<1, 0>>, sequence<1>, sequence<0>>;
 static_assert(tl::has_extents<total_layout, block_N>);
 // copies of x between global memory and LDS: 16 bytes per access
-// i = (lane, value)
+// i = 16 lane + value
 using x_copy = tile_distribution_encoding<sequence<>, tuple<sequence<64, 16>>, tuple<sequence<1>>, tuple<sequence<0>>,
                                           sequence<1>, sequence<1>>;
 static_assert(tl::has_extents<x_copy, block_K>);

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tile2cu.analysis.elements import element
+from tile2cu.analysis.elements import byte_of, element
 from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.expr import int_const
-from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Warps, slice_of
+from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, SharedLayout, Warps, slice_of
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaOperandA, MfmaTile
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
@@ -24,7 +24,7 @@ from tile2cu.styles.ck.encodings import (
     operand_b,
     transposing_copy,
 )
-from tile2cu.styles.ck.shared import ByColumns
+from tile2cu.styles.ck.shared import ByColumns, address_in_rows
 
 SMALL = st.sampled_from((1, 2, 4))
 
@@ -162,39 +162,52 @@ def test_transposing_copies_hold_the_same_elements(k: int, n: int, count: int, e
 
 
 def number(text: str, **names: int) -> int:
-    """The value of a formula of integers."""
-    return int(eval(text.replace("/", "//"), {}, names))
+    """The value of a formula of integers, in which `4 i` and `4 (i / 2)` are products."""
+    return int(eval(re.sub(r"(\d) ([a-z(])", r"\1 * \2", text.replace("/", "//").replace(",", "")), {}, names))
+
+
+def assert_words_are_the_elements(encoding: Encoding, waves: int) -> None:
+    for wave, lane, value in product(range(waves), range(64), range(encoding.registers)):
+        names = {"wave": wave, "lane": lane, "value": value}
+        words = [text.partition(" = ")[2] for text in encoding.about("ijk"[: len(encoding.hs)])]
+        assert tuple(number(text, **names) for text in words) == encoding.element(wave, lane, value)
 
 
 @pytest.mark.parametrize(("k", "n", "count"), [(32, 128, 4), (64, 128, 8), (64, 64, 1)])
-def test_words_of_digits_are_the_elements(k: int, n: int, count: int) -> None:
+def test_words_of_copies_are_the_elements(k: int, n: int, count: int) -> None:
     """Each coordinate as the comment of an encoding states it, of each lane's values."""
     found = transposing_copy(k, n, count, 4, 2, 256)
     assert found is not None
-    for encoding in (found.loaded, found.stored):
-        for wave, lane, value in product(range(4), range(64), range(encoding.registers)):
-            at = []
-            for lengths, names in zip(encoding.hs, encoding.names, strict=True):
-                coordinate = 0
-                for length, name in zip(lengths, names, strict=True):
-                    digit = number(name, wave=wave, lane=lane, value=value)
-                    assert 0 <= digit < length
-                    coordinate = coordinate * length + digit
-                at.append(coordinate)
-            assert tuple(at) == encoding.element(wave, lane, value)
+    assert_words_are_the_elements(found.loaded, 4)
+    assert_words_are_the_elements(found.stored, 4)
+
+
+@pytest.mark.parametrize("layout", ACCUMULATORS, ids=str)
+def test_words_of_mma_tiles_are_the_elements(layout: MfmaTile) -> None:
+    for found in (encoding_of(layout), operand_a(layout, 32, 8, k_first=False), operand_b(layout, 32, 8, k_first=True)):
+        assert found is not None
+        assert_words_are_the_elements(found, layout.warps.count)
 
 
 @pytest.mark.parametrize("columns", [ByColumns(count=4, run=4), ByColumns(count=2, run=4, held=4, groups=4)])
-def test_words_of_transposed_tiles_have_each_k_of_a_chunk(columns: ByColumns) -> None:
+def test_words_of_transposed_tiles_are_the_addresses(columns: ByColumns) -> None:
     tile = Buffer(
         name="B", shape=(int_const(64), int_const(128)), dtype=FLOAT16, scope=Scope.SHARED, span=Span("", 1, 1, 1)
     )
-    text = columns.values_of_chunk(8)
-    base = re.search(r"k0 = (.*)", text)
-    ranges = re.findall(r"(k0(?: \+ \d+)?|8 \* c) to ((?:k0|8 \* c) \+ \d+)", text)
-    assert ranges
-    for chunk in range(8):
-        names = {"c": chunk} | ({"k0": number(base[1], c=chunk)} if base else {})
-        said = [k for low, high in ranges for k in range(number(low, **names), number(high, **names) + 1)]
-        held = [k for k in range(64) if columns.position(k, tile) // 8 == chunk]
-        assert said == held == sorted(held, key=lambda k: columns.position(k, tile))
+    text = " ".join(columns.address(128, 2))
+    at = re.search(r"at byte (.*?), where", text)
+    slot, chunk, line = (re.search(rf"\b{name} = (.*?) is ", text) for name in ("k_slot", "c", "l"))
+    assert at is not None and chunk is not None and line is not None and (slot is None) == (columns.held == 0)
+    for k, n in product(range(64), range(128)):
+        names = {"k": k, "n": n, "l": number(line[1], n=n), "k_slot": number(slot[1], k=k) if slot else k}
+        assert names["k_slot"] == columns.position(k, tile)
+        names["c"] = number(chunk[1], **names)
+        assert number(at[1], **names) == columns.byte_of((columns.position(k, tile), n), tile)
+
+
+@pytest.mark.parametrize(("columns", "swizzle"), [(128, 128), (64, 128), (32, 64), (16, 32), (64, 32)])
+def test_words_of_swizzled_rows_are_the_addresses(columns: int, swizzle: int) -> None:
+    layout = SharedLayout((16, columns), 16, swizzle)
+    text = address_in_rows(layout).removeprefix("element (r, j) is at byte ")
+    for r, j in product(range(16), range(columns)):
+        assert number(text, r=r, j=j) == byte_of(layout, (r, j))

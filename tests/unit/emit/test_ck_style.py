@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import product, takewhile
 from pathlib import Path
 
 import pytest
@@ -191,6 +193,11 @@ def test_a_maximum_of_a_row_begins_with_the_neutral_element() -> None:
     assert before.rstrip().endswith("clear_tile(scores_sum);")
 
 
+def formula(text: str, **names: int) -> int:
+    """The value of a formula of a comment, in which `4 i` and `4 (i / 2)` are products."""
+    return int(eval(re.sub(r"(\d) ([a-z(])", r"\1 * \2", text.replace("/", "//")), {}, names))
+
+
 def test_an_operand_beside_registers_is_stored_in_their_order() -> None:
     """P of attention has 4 consecutive k per lane and MFMA: V is stored so that a lane reads those of two."""
     bindings = {"threads": 256, "dim": 128, "is_causal": False}
@@ -199,11 +206,40 @@ def test_an_operand_beside_registers_is_stored_in_their_order() -> None:
     text = " ".join(line.strip().removeprefix("// ") for line in found.source.splitlines())
     assert text.count("through VGPRs") == text.count("through VGPRs by ds_read_b128") == 2
     assert text.count("free of bank conflicts") == 2
-    assert "2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; slab s begins at" in text
+    assert "2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j)" in text
     assert "value 8 n + 4 t + r of acc_o is register r of MFMA t" in text, "Q_local has the layout, and is an operand"
-    assert "element i of MFMA step s is k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i" in text, "K_shared"
-    assert "element i of MFMA step s is k = 16 s + 4 (lane / 16) + i" in text, "V_shared, beside registers"
     assert "up to 64 for operands of a GEMM and 16 for a tile's transpose" in found.source
+
+
+def about(source: str, name: str) -> tuple[str, dict[str, str]]:
+    """The comment above a distribution, and the formulas of its coordinates."""
+    above = source[: source.index(f"using {name} =")].rstrip().splitlines()
+    lines = list(takewhile(lambda line: line.startswith("// "), reversed(above)))
+    formulas = re.findall(r"(?:^|, )(\w+) = (.+?)(?=, \w+ = |$)", "\n".join(line[3:] for line in lines), re.MULTILINE)
+    return " ".join(line[3:] for line in reversed(lines)), dict(formulas)
+
+
+def test_comments_of_operands_agree_with_those_of_registers_and_lds() -> None:
+    """An MFMA's values of B have the k that its values of A have; K is read where it is, V by its place along k."""
+    bindings = {"threads": 256, "dim": 128, "is_causal": False}
+    (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", **bindings).values()
+    text = re.sub(r"\n *// ", " ", found.source)
+    slot = re.search(r"k_slot = (.*?) is its place", text)
+    held = re.search(r"of MFMA step s, lanes 16 g to 16 g \+ 15 hold its k = (.*?) to", text)
+    assert slot is not None and held is not None
+    for tile, of_a, steps, blocks in (("K_shared", "acc_o", 8, 4), ("V_shared", "acc_s", 4, 8)):
+        words, of_b = about(found.source, f"{tile}_operand_layout")
+        said = re.search(r"takes values (.*?), i < 4, of k = (.*? i) [nk]", words)
+        assert said is not None and f"{tile} as operand B, SrcA of MFMA" in words
+        _, of_lane = about(found.source, f"{of_a}_layout")
+        for lane, b, s, i in product(range(64), range(blocks), range(steps), range(4)):
+            k, value = formula(said[2], lane=lane, s=s, i=i), formula(said[1], b=b, s=s, i=i)
+            assert formula(of_lane["j"], lane=lane, value=4 * s + i) == k, "A's registers, MFMA after MFMA"
+            if tile == "K_shared":
+                assert formula(of_b["k"], lane=lane, value=value) == k
+            else:
+                assert formula(of_b["k_slot"], lane=lane, value=value) == formula(slot[1], k=k)
+                assert formula(held[1], s=s, g=lane // 16) + i == k
 
 
 def test_a_vector_at_the_end_of_one_dimension_is_whole() -> None:

@@ -23,7 +23,7 @@ class Encoding:
     hs: tuple[tuple[int, ...], ...]
     ps: tuple[tuple[tuple[int, int], ...], ...]
     ys: tuple[tuple[int, int], ...]
-    names: tuple[tuple[str, ...], ...]  # of each dimension's digits, in words
+    sums: tuple[str, ...]  # of each dimension's digits, in words
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,10 +62,9 @@ class Encoding:
         of_rs_and_hs = f"{_sequence(self.rs)}, tuple<{hs}>"
         return f"tile_distribution_encoding<{of_rs_and_hs}, tuple<{majors}>, tuple<{minors}>, {ys}>"
 
-    def about(self, over: Sequence[str]) -> str:
-        """The digits of each dimension in words; `over` are the names of the dimensions."""
-        parts = (f"{name} = ({', '.join(digits)})" for name, digits in zip(over, self.names, strict=True))
-        return ", ".join(parts)
+    def about(self, over: Sequence[str]) -> tuple[str, ...]:
+        """Each coordinate by wave, lane and value; `over` are the names of the dimensions."""
+        return tuple(f"{name} = {total}" for name, total in zip(over, self.sums, strict=True))
 
 
 def _sequence(values: Iterable[int]) -> str:
@@ -109,8 +108,30 @@ def encode(digits: Iterable[Digit], rank: int, threads: int) -> Encoding | None:
     for each in reversed(registers):
         counted[each] = replace(each, source_stride=below)
         below *= each.length
-    names = (tuple(word(counted.get(each, each), threads, total) for each in own) for own in digits_of_dims)
-    return Encoding(tuple(rs), tuple(hs), tuple(ps), tuple(places[each] for each in registers), tuple(names))
+    sums = tuple(_sum([counted.get(each, each) for each in own], threads, total) for own in digits_of_dims)
+    return Encoding(tuple(rs), tuple(hs), tuple(ps), tuple(places[each] for each in registers), sums)
+
+
+def _sum(digits: Iterable[Digit], threads: int, registers: int) -> str:
+    """A number by its digits, the most significant first; digits that are one of their source are one."""
+    joined: list[Digit] = []
+    for each in digits:
+        if each.length == 1:
+            continue
+        above, below = joined[-1] if joined else None, each.length
+        if (
+            above is not None
+            and above.source is each.source
+            and (above.stride, above.source_stride) == (each.stride * below, each.source_stride * below)
+        ):
+            joined[-1] = replace(each, length=above.length * below)
+        else:
+            joined.append(each)
+    words = [(each.stride, word(each, threads, registers)) for each in joined]
+    terms = (
+        text if stride == 1 else f"{stride} ({text})" if " " in text else f"{stride} {text}" for stride, text in words
+    )
+    return " + ".join(terms) or "0"
 
 
 def _of_source(

@@ -95,7 +95,9 @@ class Fragments:
         """The distribution of an encoding of a tile of this shape; one that the kernel has, or `wish` is its name."""
         if encoding not in self.distributions:
             over = over or tuple(_DIMENSIONS[: len(encoding.hs)])
-            lines = (*wrapped(about[0]), *about[1:], *wrapped(encoding.about(over)))
+            coordinates = encoding.about(over)
+            in_line = wrapped(", ".join(coordinates))
+            lines = (*wrapped(about[0]), *about[1:], *(in_line if len(in_line) == 1 else coordinates))
             extents = self._extents(shape, encoding)
             self.distributions[encoding] = Distribution(self.printer.names.fresh(wish), encoding, lines, extents)
         found = self.distributions[encoding]

@@ -71,23 +71,29 @@ def _columns_of_b(op: ops.Mma, c: MfmaTile | None, a: MfmaTile | None) -> ByColu
     return ByColumns(count=count, run=4)
 
 
-def _k_of_steps(run: int, layout: MfmaTile, op: ops.Mma) -> str:
-    """The k that a lane has of each MFMA, in words: headers/tl/ck.h, block_gemm. It holds runs of `run` consecutive k.
+def _k_of_steps(run: int, layout: MfmaTile, op: ops.Mma, values: int, what: str) -> str:
+    """Which of a lane's `values` each MFMA takes, and of which k, in words: headers/tl/ck.h, block_gemm.
 
-    Its values along K are those of MFMA step 0, then of step 1.
+    A lane holds runs of `run` consecutive k. Its values along K are those of MFMA step 0, then of step 1. `what` are
+    the rows of A, or columns of B.
     """
     groups = WAVE // layout.size
     per_lane = op.instruction.k // groups
+    extent = int(static_value(op.a.region.ranges[0 if op.a.transposed else 1].extent) or 0)
+    steps = extent // op.instruction.k
+    lines = values // (per_lane * steps)
+    taken = [f"{per_lane * steps} b"] * (lines > 1) + [f"{per_lane} s"] * (steps > 1) + ["i"]
+    which = " step s" * (steps > 1) + f" of block b of {layout.size} {what}" * (lines > 1)
+    text = f"MFMA{which} takes values {' + '.join(taken)}, i < {per_lane}, of k = "
     if run < per_lane:
         within = f"{groups * run} (i / {run}) + {run} (lane / {layout.size}) + i % {run}"
-        return f"element i of MFMA step s is k = {groups * per_lane} s + {within}"
-    steps = run // per_lane  # of a run
-    extent = static_value(op.a.region.ranges[0 if op.a.transposed else 1].extent)
-    runs = int(extent or 0) // (groups * run)
-    terms = [f"{groups * run} {f'(s / {steps})' if steps > 1 else 's'}"] * (runs > 1)
+        return text + " + ".join([f"{groups * per_lane} s"] * (steps > 1) + [within])
+    of_run = run // per_lane
+    runs = extent // (groups * run)
+    terms = [f"{groups * run} {f'(s / {of_run})' if of_run > 1 else 's'}"] * (runs > 1)
     terms.append(f"{run} (lane / {layout.size})")
-    terms += [f"{per_lane} {f'(s % {steps})' if runs > 1 else 's'}"] * (steps > 1)
-    return f"element i of MFMA step s is k = {' + '.join((*terms, 'i'))}"
+    terms += [f"{per_lane} {f'(s % {of_run})' if runs > 1 else 's'}"] * (of_run > 1)
+    return text + " + ".join((*terms, "i"))
 
 
 @dataclass
@@ -172,13 +178,15 @@ class Gemms:
         if encoding is None or encoding.shape != self._shape(tile):
             raise unsupported(f"{buffer.name} as an operand of this MMA", span)
         columns = self.shared.by_columns.get(buffer.name)
-        held = columns is not None and columns.held > 0
+        held = columns is not None and columns.permutes(buffer.dtype.bytes)
         k_name, other = "k_slot" if held else "k", "m" if role == "A" else "n"
         over = (k_name, other) if k_first else (other, k_name)
-        what = f"{pack} consecutive {k_name} per lane"
-        what += ", a column's places in LDS, which have the order of A's registers" * held
-        order = _k_of_steps(columns.held if columns is not None and held else pack, layout, op)
-        about = (f"{self.printer.names(buffer.name)} as operand {role}: {what}; {order}",)
+        source = "SrcA" if role == "B" else "SrcB"  # as C is computed transposed
+        shape_in_words = ", ".join(f"{extent} {name}" for name, extent in zip(over, encoding.shape, strict=True))
+        held_values = f"(T{layout.threads_of_block} threads, V{encoding.registers} values each) -> ({shape_in_words})"
+        run, lines = columns.held if columns is not None and held else pack, "rows" if role == "A" else "columns"
+        order = _k_of_steps(run, layout, op, encoding.registers, lines)
+        about = (f"{self.printer.names(buffer.name)} as operand {role}, {source} of MFMA: {held_values}; {order}",)
         wish, shape = f"{self.printer.names(buffer.name)}_operand", tuple(part.extent for part in tile.region.ranges)
         distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, shape=shape)
         width = self._width(tile, pack, k_first)

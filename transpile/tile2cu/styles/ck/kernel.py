@@ -13,7 +13,7 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.plan.traversal import operations
 from tile2cu.styles.base.claims import comment
-from tile2cu.styles.base.comments import about_vote, listed, rule_line
+from tile2cu.styles.base.comments import about_vote, listed, rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.elements import written_by
 from tile2cu.styles.base.expressions import Printer
@@ -34,6 +34,12 @@ from tile2cu.styles.ck.shared import SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Tensors
 from tile2cu.styles.ck.types import in_ck
+
+# What the comments of distributions speak of.
+_VALUES = (
+    "wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one "
+    "after another: one value of 32 bits, two of 16 or four of 8 per VGPR"
+)
 
 
 class CkKernel(Statements):
@@ -91,7 +97,10 @@ class CkKernel(Statements):
             more = [f"{self.gemms.most_operands} for operands of a GEMM"] * bool(self.gemms.most_operands)
             more += [f"{self.copies.most_transposed} for a tile's transpose"] * bool(self.copies.most_transposed)
             title = f"registers: {count} per thread for tiles" + (f"; up to {listed(more)}" if more else "")
-        return Section(rule_line(title), (*self.gemms.declared(), *self.fragments.types()))
+        declared = [*self.gemms.declared(), *self.fragments.types()]
+        if declared:
+            declared[0] = replace(declared[0], comments=(*wrapped(_VALUES), *declared[0].comments))
+        return Section(rule_line(title), tuple(declared))
 
     def setup(self) -> tuple[Declaration, ...]:
         """The block's indices, views of tensors, shared tiles and their windows."""

@@ -12,7 +12,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
 from tile2cu.plan import shared
 from tile2cu.plan.kernel import Kernel
-from tile2cu.styles.base.comments import listed, rule_line, wrapped
+from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.shared import overlaid, part_name, rows_about, swizzled
 from tile2cu.styles.base.view import Declaration, Section
@@ -22,6 +22,11 @@ from tile2cu.styles.ck.expressions import CkPrinter
 from tile2cu.styles.ck.fragments import Distribution
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import SUPPORTED, VECTOR, in_ck
+
+
+def _times(size: int, text: str) -> str:
+    """The bytes of so many elements, in words."""
+    return f"{size} * ({text})" if size > 1 else text
 
 
 def _rounded(size: int) -> int:
@@ -50,16 +55,40 @@ class ByColumns:
         line = t * (n // self.count) + group * self.run + r
         return ((chunk * n + (line ^ chunk)) * (VECTOR // size) + element) * size
 
-    def values_of_chunk(self, elements: int) -> str:
-        """Which k a chunk has. [the inverse of `position`]"""
-        if not self.groups or self.held == elements:
-            return f"chunk c of a column, 16 bytes, has k = {elements} * c to {elements} * c + {elements - 1}"
-        steps, held, groups = elements // self.held, self.held, self.groups
-        starts = range(groups * held, steps * groups * held, groups * held)
-        runs = [f"k0 to k0 + {held - 1}", *(f"k0 + {start} to k0 + {start + held - 1}" for start in starts)]
+    def address(self, columns: int, size: int) -> tuple[str, ...]:
+        """At which byte element (k, n) of `columns` columns and elements of `size` bytes is: `byte_of`, in words."""
+        per_chunk, run, count = VECTOR // size, self.run, self.count
+        slot, line = "k_slot" if self.permutes(size) else "k", "l" if count > 1 else "n"
+        known = [f"c = {slot} / {per_chunk} is its 16-byte chunk"]
+        if count > 1:
+            lines = f"{columns // count} * (n / {run} % {count}) + {run} * (n / {run * count}) + n % {run}"
+            known.append(f"l = {lines} is the line of its column")
+        if self.permutes(size):
+            known.append(f"k_slot = {self._slot(size)} is its place along k")
+        at = f"16 * ({columns} * c + ({line} ^ c)) + {_times(size, f'{slot} % {per_chunk}')}"
+        return (f"element (k, n) is at byte {at}, where", *(f"{each}," for each in known[:-1]), known[-1])
+
+    def permutes(self, size: int) -> bool:
+        """Whether a column's elements of `size` bytes are in another order than that of k."""
+        return self.groups > 0 and self.held * size < VECTOR
+
+    def _slot(self, size: int) -> str:
+        """`position`, in words."""
+        held, groups, steps = self.held, self.groups, VECTOR // (size * self.held)
+        step, whole = held * groups, held * groups * steps
+        of_steps = f"{held} * (k / {step} % {steps}) + k % {held}"
+        return f"{whole} * (k / {whole}) + {held * steps} * (k / {held} % {groups}) + {of_steps}"
+
+    def reason(self, size: int) -> str:
+        """Why a column's elements are in this order."""
+        if not self.permutes(size):
+            return ""
+        held, groups, steps = self.held, self.groups, VECTOR // (size * self.held)
+        lanes, step = WAVE // groups, held * groups
         return (
-            f"chunk c of a column, 16 bytes, has {held} consecutive k of each of {steps} MFMAs, as A's registers hold "
-            f"them: {listed(runs)}, where k0 = {elements * groups} * (c / {groups}) + {held} * (c % {groups})"
+            f"Operand A is in registers: of MFMA step s, lanes {lanes} g to {lanes} g + {lanes - 1} hold its "
+            f"k = {step} s + {held} g to {step} s + {held} g + {held - 1}, and need the same k of B. k_slot places "
+            f"those of {steps} steps side by side, so that one 16-byte read loads them."
         )
 
     def position(self, k: int, tile: Buffer) -> int:
@@ -71,6 +100,18 @@ class ByColumns:
         rest, group = divmod(rest, self.groups)
         outer, step = divmod(rest, steps)
         return ((outer * self.groups + group) * steps + step) * self.held + element
+
+
+def address_in_rows(layout: SharedLayout) -> str:
+    """At which byte an element of a swizzled tile of two dimensions is. [analysis/elements.py, byte_of]"""
+    span, size = layout.swizzle, layout.element_bits // 8
+    per_chunk, chunks, together = VECTOR // size, span // 16, 128 // span
+    row = f"r / {together} % {chunks}" if together > 1 else f"r % {chunks}"
+    slabs = layout.row_bytes // span
+    slab = f"{layout.extents[0] * span:,} * (j / {span // size}) + " if slabs > 1 else ""
+    chunk = f"j / {per_chunk} % {chunks}" if slabs > 1 else f"j / {per_chunk}"
+    within = _times(size, f"j % {per_chunk}")
+    return f"element (r, j) is at byte {slab}{span} * r + 16 * (({chunk}) ^ ({row})) + {within}"
 
 
 @dataclass
@@ -136,14 +177,19 @@ class SharedTiles:
         tile, name = member.tile, self.printer.names(member.tile.name)
         if tile.dtype.name not in SUPPORTED:
             raise unsupported(f"{tile.name} of {tile.dtype}", self.plan.launch.span)
-        about = f"{member.bytes:,} bytes" + (f" in {member.stages} stages" if member.stages > 1 else "")
+        about, more = (
+            f"{member.bytes:,} bytes" + (f" in {member.stages} stages" if member.stages > 1 else ""),
+            list[str](),
+        )
         if self._is_own(tile):
-            about += f"; {self._about_columns(tile)}"
+            about += "; transposed by the store"
+            reason = self.by_columns[tile.name].reason(tile.dtype.bytes)
+            more = [*self._about_columns(tile), *(wrapped(reason) if reason else ())]
         elif tile.rank > 1 or member.layout.swizzle:
             about += f"; {self._about_rows(member.layout)}"
         if not self._is_own(tile):  # whose layout is the style's own, not the rule's
             about += f"  [{member.rule}]"
-        comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about))
+        comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about), *more)
         stages = f"[{self.constants.stages_of(tile.memory, member.stages)}]" if member.stages else ""
         layout = self._layout(tile, member.layout)
         kind = f"{words.LDS_TILE}<{in_ck(tile.dtype.cpp)}, {layout}>"
@@ -151,7 +197,8 @@ class SharedTiles:
 
     def own_layouts(self) -> dict[str, str]:
         """How the tiles are stored whose layout no rule decides."""
-        return {each.tile.name: self._about_columns(each.tile) for each in self.plan.shared if self._is_own(each.tile)}
+        own = (each.tile for each in self.plan.shared if self._is_own(each.tile))
+        return {tile.name: " ".join(self._about_columns(tile)) for tile in own}
 
     def _is_own(self, tile: Buffer) -> bool:
         return tile.name in self.by_columns
@@ -160,20 +207,11 @@ class SharedTiles:
         """How a tile is stored row by row: in slabs, one after the other, where rows are wider than the swizzle."""
         if not layout.swizzle or len(layout.extents) == 1:
             return f"{layout}{swizzled(layout) if layout.swizzle else ''}"
-        slabs = layout.row_bytes // layout.swizzle
-        if slabs == 1:
-            return f"{rows_about(layout)}{swizzled(layout)}"
-        return f"{rows_about(layout)}{swizzled(layout)}; slab s begins at byte {layout.bytes // slabs:,} * s"
+        return f"{rows_about(layout)}{swizzled(layout)}; {address_in_rows(layout)}"
 
-    def _about_columns(self, tile: Buffer) -> str:
+    def _about_columns(self, tile: Buffer) -> tuple[str, ...]:
         """How a tile is stored along K."""
-        columns, per_chunk = self.by_columns[tile.name], VECTOR // tile.dtype.bytes
-        text = f"the store transposes: {columns.values_of_chunk(per_chunk)}"
-        if columns.count == 1:
-            return f"{text}; chunk c of column n is the tile's chunk number {tile.static_shape[1]} * c + (n ^ c)"
-        n, run, count = tile.static_shape[1], columns.run, columns.count
-        line = f"{n // count} * (n / {run} % {count}) + {run} * (n / {run * count}) + n % {run}"
-        return f"{text}; column n is line l = {line}, whose chunk c is the tile's chunk number {n} * c + (l ^ c)"
+        return self.by_columns[tile.name].address(tile.static_shape[1], tile.dtype.bytes)
 
     def _layout(self, tile: Buffer, layout: SharedLayout) -> str:
         """The layout of a tile as a type."""
