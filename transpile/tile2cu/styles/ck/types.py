@@ -1,5 +1,7 @@
 """ck_tile's names of element types."""
 
+from functools import partial
+
 from tile2cu.core.dtype import (
     BFLOAT16,
     FLOAT8_E4M3,
@@ -23,6 +25,7 @@ _TYPES = {
     FLOAT16.cpp: "half_t",
     BFLOAT16.cpp: "bf16_t",
 }
+in_ck = partial(renamed, names=_TYPES)  # of a text with the names of headers/tl, the same with ck_tile's
 _BITS = frozenset(each.name for each in (BFLOAT16, *FLOATS_OF_8_BITS))
 SUPPORTED = _BITS | frozenset(
     ("bool", "float16", "float32", "int32", "int8", "uint8", "int16", "uint32", "int64", "uint64", "float64")
@@ -30,11 +33,6 @@ SUPPORTED = _BITS | frozenset(
 _IN_WINDOWS = {"bool": "int8_t", "uint8": "int8_t", "uint32": "int32_t"}  # ck_tile's buffers have no type for these
 _NOT_IN_WINDOWS = ("int16", "int64", "uint64", "float64")
 VECTOR = 16  # bytes that an access has at most
-
-
-def in_ck(text: str) -> str:
-    """A text with ck_tile's names of element types."""
-    return renamed(text, _TYPES)
 
 
 def in_windows(dtype: DType) -> str | None:
