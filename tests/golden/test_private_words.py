@@ -115,6 +115,22 @@ def test_private_words_only_shrink(folder: str, request: pytest.FixtureRequest) 
     assert more == {}, f"{folder} has new private words, here with the field's"
 
 
+# CUDA's and OpenCL's words for what docs/amd.md calls thread, wave, workgroup and CU.
+NOT_HIP = re.compile(r"\b(?:work-?items?|work-groups?|wavefronts?|warps?|CTAs?|SMs?|multiprocessors?|thread blocks?)\b")
+AMD_SOURCES = sorted(path for folder in ("hip", "ck") for path in (ROOT / "emitted" / folder).rglob("*.hip"))
+
+
+@pytest.mark.parametrize("path", AMD_SOURCES, ids=lambda path: str(path.relative_to(ROOT / "emitted")))
+def test_amd_sources_have_the_words_of_hip(path: Path) -> None:
+    """ "block" is a word of the user's comments, which are those of the CUDA source."""
+    file = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["source"]["file"]
+    users = " ".join((ROOT / "examples" / file).read_text(encoding="utf-8").split())
+    comments = re.findall(r"//(.*)", path.read_text(encoding="utf-8"))
+    text = re.sub(r"\[[\w.-]+\]", "", " ".join(comments))  # without ids of rules
+    assert NOT_HIP.findall(text) == []
+    assert [found for found in re.findall(r"\S+\s+blocks?\b", text) if " ".join(found.split()) not in users] == []
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

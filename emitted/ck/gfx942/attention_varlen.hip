@@ -25,8 +25,8 @@
 //
 // batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at most
 // 65,535 (workgroups of a grid along y or z); else TL_INVALID_SIZE. ceildiv(max_seqlen, block_M) must be at most
-// 16,777,215 (work-items of a grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may
-// address, in bounds or not, must end within the first 2 GiB of their tensors: Q[tokens + 62, heads - 1, 127],
+// 16,777,215 (the threads of a grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a
+// tile may address, in bounds or not, must end within the first 2 GiB of their tensors: Q[tokens + 62, heads - 1, 127],
 // K[tokens_k + 62, heads / group - 1, 127], V[tokens_k + 62, heads / group - 1, 127], cu_seqlens[batch + 1 - 1],
 // cu_seqlens_k[batch + 1 - 1] and Output[tokens + 62, heads - 1, 127]; else TL_INVALID_SIZE. heads must be a multiple
 // of group = 4, as heads / group (of K) and heads / group (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape
@@ -38,7 +38,7 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
 // driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
-// its tile and on the elements of cu_seqlens and cu_seqlens_k that its block reads.
+// its tile and on the elements of cu_seqlens and cu_seqlens_k that its workgroup reads.
 // Masked rows of V (cu_seqlens_k and cu_seqlens decide which) in tiles that iterations load are multiplied by 0: NaN or
 // infinity in them gives NaN.
 // The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
@@ -107,8 +107,8 @@ static_assert(dim == 128, "scale is computed from dim: regenerate this file");
 constexpr int shared_stages = 1;
 // 4 waves: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 256;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
-// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
+// value moves to or from AccVGPRs  [launch.cdna.two-waves]
 // workgroups per CU: 2 by registers (tiles take 109, operands up to 64), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
@@ -178,16 +178,16 @@ using V_shared_stored =
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<1, 2, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
 static_assert(tl::has_extents<V_shared_stored, block_N, dim>);
-// K_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (64 n, 128 k); MFMA step s of block b of
-// 16 columns takes values 32 b + 4 s + i, i < 4, of k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i
+// K_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (64 n, 128 k); MFMA step s of tile t of
+// 16 columns takes values 32 t + 4 s + i, i < 4, of k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i
 // n = 16 (value / 32) + lane % 16, k = 32 (value / 8 % 4) + 8 (lane / 16) + value % 8
 using K_shared_operand_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 4, 4>, sequence<4, 4, 8>>,
                                tuple<sequence<0>, sequence<2, 1, 1>>, tuple<sequence<0>, sequence<1, 1, 2>>,
                                sequence<1, 2, 2>, sequence<0, 0, 2>>;
 static_assert(tl::has_extents<K_shared_operand_layout, block_N, dim>);
-// V_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (64 k_slot, 128 n); MFMA step s of block
-// b of 16 columns takes values 16 b + 4 s + i, i < 4, of k = 16 s + 4 (lane / 16) + i
+// V_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (64 k_slot, 128 n); MFMA step s of tile t
+// of 16 columns takes values 16 t + 4 s + i, i < 4, of k = 16 s + 4 (lane / 16) + i
 // k_slot = 32 (value / 8 % 2) + 8 (lane / 16) + value % 8
 // n = 32 (value / 32) + 8 (lane / 4 % 4) + 4 (value / 16 % 2) + lane % 4
 using V_shared_operand_layout =
@@ -300,9 +300,9 @@ struct Kernel {
     const int loop_range = tl::ceildiv(tl::max(0, last), block_N);
 
     // attention_varlen.py:78  for k in T.Pipelined(loop_range, num_stages=num_stages):
-    // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 registers per thread.
-    // A lane issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next, 8 vector-memory
-    // loads in flight per wave
+    // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 VGPRs per thread. A
+    // lane issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next, 8 vector-memory loads
+    // in flight per wave
     auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(K_shared_copy{}));
     auto V_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_loaded{}));
     const auto load = [&](int k) {
@@ -425,7 +425,7 @@ extern "C" tl_status attention_varlen_supports(int batch, int heads, int tokens,
   if (batch < 0 || heads < 0 || tokens < 0 || tokens_k < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 workgroups along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(max_seqlen, block_M) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // Extents of K and V are quotients without a remainder
   if (heads % group != 0) return TL_NOT_SUPPORTED;

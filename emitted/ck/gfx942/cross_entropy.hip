@@ -12,11 +12,11 @@
 //   Loss    out  float32  (M)         row-major
 //   Grad    out  float16  (M, vocab)  row-major
 //
-// M and vocab may be any size from 0 within these limits. M must be at most 33,554,431 (work-items of a grid along x
-// have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the
-// first 2 GiB of their tensors: Logits[M - 1, vocab + 4094], Labels[M - 1], Loss[M - 1] and Grad[M - 1, vocab - 1];
-// else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds
-// loads return zero.
+// M and vocab may be any size from 0 within these limits. M must be at most 33,554,431 (the threads of a grid along x
+// are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
+// within the first 2 GiB of their tensors: Logits[M - 1, vocab + 4094], Labels[M - 1], Loss[M - 1] and Grad[M - 1,
+// vocab - 1]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched.
+// Out-of-bounds loads return zero.
 // Reductions accumulate in float32. Rounded to nearest even (RN): Grad (float16, cross_entropy.py:54). tl::exp2 is
 // v_exp_f32 (1 ulp, denormals are flushed). tl::log calls the HIP device library's logf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -222,7 +222,7 @@ extern "C" size_t cross_entropy_workspace_size(int, int) { return 0; }
 extern "C" tl_status cross_entropy_supports(int M, int vocab, int device) {
   using namespace cross_entropy_impl;
   if (M < 0 || vocab < 0) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (M > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
   if (!tl::fits_in_2gib<half_t>({{M}, {vocab, 4096}}) || !tl::fits_in_2gib<int>({{M}}) ||

@@ -27,11 +27,11 @@
 // batch, kv_heads, group and max_len may be any size from 0 within these limits. ceildiv(group, block_H) * kv_heads
 // must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. ceildiv(group, block_H) * kv_heads, batch and
 // kv_heads must be at most 65,535 (workgroups of a grid along y or z); else TL_INVALID_SIZE. group must be at most
-// 33,554,431 (work-items of a grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may
-// address, in bounds or not, must end within the first 2 GiB of their tensors: Q[batch - 1, kv_heads - 1, group + 62,
-// 127], K[batch - 1, max_len + 62, kv_heads - 1, 127], V[batch - 1, max_len + 62, kv_heads - 1, 127], lengths[batch -
-// 1], partial[batch - 1, kv_heads - 1, 3, group + 62, 127], partial_lse[batch - 1, kv_heads - 1, 3, group + 62],
-// Output[batch - 1, kv_heads - 1, group - 1, 127], partial[batch - 1, kv_heads - 1, 3, group - 1, 127] and
+// 33,554,431 (the threads of a grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a
+// tile may address, in bounds or not, must end within the first 2 GiB of their tensors: Q[batch - 1, kv_heads - 1,
+// group + 62, 127], K[batch - 1, max_len + 62, kv_heads - 1, 127], V[batch - 1, max_len + 62, kv_heads - 1, 127],
+// lengths[batch - 1], partial[batch - 1, kv_heads - 1, 3, group + 62, 127], partial_lse[batch - 1, kv_heads - 1, 3,
+// group + 62], Output[batch - 1, kv_heads - 1, group - 1, 127], partial[batch - 1, kv_heads - 1, 3, group - 1, 127] and
 // partial_lse[batch - 1, kv_heads - 1, 3, group - 1]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a
 // kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -42,7 +42,7 @@
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
 // driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths that
-// its block reads.
+// its workgroup reads.
 // Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
 // gives NaN.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
@@ -154,8 +154,8 @@ using acc_s_layout = tile_distribution_encoding<sequence<>, tuple<sequence<2, 2,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                                 sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<acc_s_layout, block_H, block_N>);
-// Q_shared as operand A, SrcB of MFMA: (T128 threads, V64 values each) -> (64 m, 128 k); MFMA step s of block b of
-// 16 rows takes values 32 b + 4 s + i, i < 4, of k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i
+// Q_shared as operand A, SrcB of MFMA: (T128 threads, V64 values each) -> (64 m, 128 k); MFMA step s of tile t of 16
+// rows takes values 32 t + 4 s + i, i < 4, of k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i
 // Layout of acc_o:
 // (T128 threads, V64 values each) -> (64, 128); wave w holds rows 32 w to 32 w + 31, a lane 8 neighbouring columns
 // of a row at a time; value 8 (4 m + n) + 4 t + r is register r of MFMA t, of 2 that each own runs of 4 of these
@@ -193,16 +193,16 @@ using V_shared_stored =
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<1>, sequence<2, 3, 0>>,
                                sequence<2, 2, 1>, sequence<0, 4, 1>>;
 static_assert(tl::has_extents<V_shared_stored, block_N, dim>);
-// K_shared as operand B, SrcA of MFMA: (T128 threads, V128 values each) -> (64 n, 128 k); MFMA step s of block b of
-// 16 columns takes values 32 b + 4 s + i, i < 4, of k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i
+// K_shared as operand B, SrcA of MFMA: (T128 threads, V128 values each) -> (64 n, 128 k); MFMA step s of tile t of
+// 16 columns takes values 32 t + 4 s + i, i < 4, of k = 32 (s / 2) + 8 (lane / 16) + 4 (s % 2) + i
 // n = 16 (value / 32) + lane % 16, k = 32 (value / 8 % 4) + 8 (lane / 16) + value % 8
 using K_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 4, 4>, sequence<4, 4, 8>>,
                                tuple<sequence<0>, sequence<2, 1, 1>>, tuple<sequence<0>, sequence<1, 1, 2>>,
                                sequence<1, 2, 2>, sequence<0, 0, 2>>;
 static_assert(tl::has_extents<K_shared_operand_layout, block_N, dim>);
-// V_shared as operand B, SrcA of MFMA: (T128 threads, V128 values each) -> (64 k_slot, 128 n); MFMA step s of block
-// b of 16 columns takes values 16 b + 4 s + i, i < 4, of k = 16 s + 4 (lane / 16) + i
+// V_shared as operand B, SrcA of MFMA: (T128 threads, V128 values each) -> (64 k_slot, 128 n); MFMA step s of tile t
+// of 16 columns takes values 16 t + 4 s + i, i < 4, of k = 16 s + 4 (lane / 16) + i
 // k_slot = 32 (value / 8 % 2) + 8 (lane / 16) + value % 8
 // n = 32 (value / 32) + 8 (lane / 4 % 4) + 4 (value / 16 % 2) + lane % 4
 using V_shared_operand_layout =
@@ -289,9 +289,9 @@ struct Kernel {
     set_tile(scores_max, -tl::infinity<float>);
 
     // flash_decoding.py:79  for k in T.Pipelined(loop_range, num_stages=num_stages):
-    // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 64 registers per thread.
-    // A lane issues 8 loads of 16 bytes to K_shared_next, 8 loads of 16 bytes to V_shared_next, 16 vector-memory
-    // loads in flight per wave
+    // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 64 VGPRs per thread. A
+    // lane issues 8 loads of 16 bytes to K_shared_next, 8 loads of 16 bytes to V_shared_next, 16 vector-memory loads
+    // in flight per wave
     auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(Q_shared_copy{}));
     auto V_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_loaded{}));
     const auto load = [&](int k) {
@@ -541,7 +541,7 @@ extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int group,
   // A grid may have 65,535 workgroups along y, and along z
   if (tl::ceildiv(group, block_H) * kv_heads > tl::max_grid_yz || batch > tl::max_grid_yz || kv_heads > tl::max_grid_yz)
     return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (group > int(UINT32_MAX / combine::threads)) return TL_INVALID_SIZE;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
   if (!tl::fits_in_2gib<half_t>({{batch}, {kv_heads}, {group, block_H}, {dim}}) ||

@@ -131,16 +131,16 @@ using B_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<8, 4
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<B_shared_copy, parts * group, group>);
-// A_shared as operand A, SrcB of MFMA: (T256 threads, V128 values each) -> (128 m, 128 k); MFMA step s of block b of
-// 16 rows takes values 32 b + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
+// A_shared as operand A, SrcB of MFMA: (T256 threads, V128 values each) -> (128 m, 128 k); MFMA step s of tile t of
+// 16 rows takes values 32 t + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
 // m = 64 (wave / 2) + 16 (value / 32) + lane % 16, k = 64 (value / 16 % 2) + 16 (lane / 16) + value % 16
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<A_shared_operand_layout, block_M, group>);
-// B_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (128 n, 128 k); MFMA step s of block b of
-// 16 columns takes values 32 b + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
+// B_shared as operand B, SrcA of MFMA: (T256 threads, V128 values each) -> (128 n, 128 k); MFMA step s of tile t of
+// 16 columns takes values 32 t + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
 // n = 64 (wave % 2) + 16 (value / 32) + lane % 16, k = 64 (value / 16 % 2) + 16 (lane / 16) + value % 16
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 4, 4>, sequence<2, 4, 16>>,
@@ -217,10 +217,10 @@ struct Kernel {
     clear_tile(right);
 
     // gemm_fp8_scaled.py:55  for k in T.Pipelined(groups, num_stages=num_stages):
-    // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 48 registers per thread.
-    // A lane issues 4 loads of 16 bytes to A_shared_next, 8 loads of 16 bytes to B_shared_next, 12 vector-memory
-    // loads in flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are
-    // of single elements
+    // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 48 VGPRs per thread. A
+    // lane issues 4 loads of 16 bytes to A_shared_next, 8 loads of 16 bytes to B_shared_next, 12 vector-memory loads
+    // in flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of
+    // single elements
     auto A_shared_next = make_static_distributed_tensor<fp8_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<group>{}), {by * block_M, 0},
                                             make_static_tile_distribution(A_shared_copy{}));

@@ -11,9 +11,9 @@
 //   C  out  float16  (M, N)  row-major
 //
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
-// grid along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along
-// x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within
-// the first 2 GiB of their tensors: A[M + 126, K + 30], B[K + 30, N + 126] and C[M + 126, N + 126]; else
+// grid along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (the threads of a grid along
+// x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must
+// end within the first 2 GiB of their tensors: A[M + 126, K + 30], B[K + 30, N + 126] and C[M + 126, N + 126]; else
 // TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
@@ -74,8 +74,8 @@ constexpr int shared_stages = 2;
 static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
 // 4 waves: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
-// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
+// value moves to or from AccVGPRs  [launch.cdna.two-waves]
 // workgroups per CU: 2 to 4 by registers (tiles take 80, operands up to 32), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
@@ -128,16 +128,16 @@ using B_shared_stored =
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
 static_assert(tl::has_extents<B_shared_stored, block_K, block_N>);
-// A_shared as operand A, SrcB of MFMA: (T256 threads, V32 values each) -> (128 m, 32 k); MFMA step s of block b of
-// 16 rows takes values 8 b + 4 s + i, i < 4, of k = 8 (lane / 16) + 4 s + i
+// A_shared as operand A, SrcB of MFMA: (T256 threads, V32 values each) -> (128 m, 32 k); MFMA step s of tile t of 16
+// rows takes values 8 t + 4 s + i, i < 4, of k = 8 (lane / 16) + 4 s + i
 // m = 64 (wave / 2) + 16 (value / 8) + lane % 16, k = 8 (lane / 16) + value % 8
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<0, 2>>,
                                sequence<1, 2>, sequence<1, 1>>;
 static_assert(tl::has_extents<A_shared_operand_layout, block_M, block_K>);
-// B_shared as operand B, SrcA of MFMA: (T256 threads, V32 values each) -> (32 k, 128 n); MFMA step s of block b of
-// 16 columns takes values 8 b + 4 s + i, i < 4, of k = 8 (lane / 16) + 4 s + i
+// B_shared as operand B, SrcA of MFMA: (T256 threads, V32 values each) -> (32 k, 128 n); MFMA step s of tile t of 16
+// columns takes values 8 t + 4 s + i, i < 4, of k = 8 (lane / 16) + 4 s + i
 // k = 8 (lane / 16) + value % 8, n = 64 (wave % 2) + 16 (lane / 4 % 4) + 4 (value / 8) + lane % 4
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 8>, sequence<2, 4, 4, 4>>,
@@ -201,8 +201,8 @@ struct Kernel {
     clear_tile(C_local);
 
     // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 registers per thread.
-    // A lane issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next, 6 vector-memory loads
+    // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per thread. A
+    // lane issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next, 6 vector-memory loads
     // in flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of
     // single elements
     auto A_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(A_shared_copy{}));
@@ -275,7 +275,7 @@ extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 workgroups along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
   if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, block_K}}) ||

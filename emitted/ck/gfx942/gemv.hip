@@ -12,11 +12,11 @@
 //   B  in   float16  (N, K)  row-major
 //   C  out  float16  (N)     row-major
 //
-// N and K may be any size from 0 within these limits. ceildiv(N, block_N) must be at most 33,554,431 (work-items of a
-// grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must
-// end within the first 2 GiB of their tensors: A[K + 2046], B[N + 2, K + 2046] and C[N + 2]; else TL_INVALID_SIZE.
-// Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
-// out-of-bounds elements are not stored.
+// N and K may be any size from 0 within these limits. ceildiv(N, block_N) must be at most 33,554,431 (the threads of a
+// grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or
+// not, must end within the first 2 GiB of their tensors: A[K + 2046], B[N + 2, K + 2046] and C[N + 2]; else
+// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads
+// return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32. Rounded to nearest even (RN): C (float16, gemv.py:50).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
@@ -175,8 +175,8 @@ struct Kernel {
 
     // Stages in shared memory keep more bytes in flight than registers could.
     // gemv.py:42  for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // a_next, b_next: the next tile, in flight from global memory to LDS, in 40 registers per thread. A lane issues
-    // 2 loads of 16 bytes to a_next, 8 loads of 16 bytes to b_next, 10 vector-memory loads in flight per wave; with
+    // a_next, b_next: the next tile, in flight from global memory to LDS, in 40 VGPRs per thread. A lane issues 2
+    // loads of 16 bytes to a_next, 8 loads of 16 bytes to b_next, 10 vector-memory loads in flight per wave; with
     // AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
     auto a_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(a_copy{}));
     auto a_source = make_tile_window(A, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(a_copy{}));
@@ -245,7 +245,7 @@ extern "C" size_t gemv_workspace_size(int, int) { return 0; }
 extern "C" tl_status gemv_supports(int N, int K, int device) {
   using namespace gemv_impl;
   if (N < 0 || K < 0) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
   if (!tl::fits_in_2gib<half_t>({{K, block_K}}) || !tl::fits_in_2gib<half_t>({{N, block_N}, {K, block_K}}) ||

@@ -11,11 +11,11 @@
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
-// along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors: X[M + 2, 2022] and Y[M + 2, 2022]; else TL_INVALID_SIZE. Empty tensors are
-// not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds
-// elements are not stored.
+// M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (the threads of a grid
+// along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not,
+// must end within the first 2 GiB of their tensors: X[M + 2, 2022] and Y[M + 2, 2022]; else TL_INVALID_SIZE. Empty
+// tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
+// out-of-bounds elements are not stored.
 // Reductions accumulate in float32. tl::exp calls the HIP device library's expf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
@@ -156,7 +156,7 @@ extern "C" size_t row_softmax_workspace_size(int) { return 0; }
 extern "C" tl_status row_softmax_supports(int M, int device) {
   using namespace row_softmax_impl;
   if (M < 0) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(M, block_M) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
   if (!tl::fits_in_2gib<float>({{M, block_M}, {N, 1024}})) return TL_INVALID_SIZE;

@@ -16,11 +16,12 @@
 //   Y  out  int32  (M, N)      row-major
 //
 // M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a grid
-// along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 33,554,431 (work-items of a grid along x
-// have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the
-// first 2 GiB of their tensors: X[M + 62, K + 126], W[N + 62, K / 4 + 30] and Y[M + 62, N + 62]; else TL_INVALID_SIZE.
-// K must be a multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a
-// kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 33,554,431 (the threads of a grid along x
+// are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
+// within the first 2 GiB of their tensors: X[M + 62, K + 126], W[N + 62, K / 4 + 30] and Y[M + 62, N + 62]; else
+// TL_INVALID_SIZE. K must be a multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED. Empty tensors are
+// not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds
+// elements are not stored.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
@@ -75,8 +76,8 @@ constexpr int block_M = 64, block_N = 64, block_K = 128;
 constexpr int shared_stages = 1;
 // 2 waves: 2 along M by 1 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
-// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
+// value moves to or from AccVGPRs  [launch.cdna.two-waves]
 // workgroups per CU: 4 to 8 by registers (tiles take 52, operands up to 48), 3 by LDS: 3, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
@@ -122,16 +123,16 @@ using packed_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 32,
                                                tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<0>, sequence<1, 0>>,
                                                sequence<1, 2>, sequence<2, 1>>;
 static_assert(tl::has_extents<packed_copy, block_N, block_K / 4>);
-// X_shared as operand A, SrcB of MFMA: (T128 threads, V64 values each) -> (64 m, 128 k); MFMA step s of block b of
-// 16 rows takes values 32 b + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
+// X_shared as operand A, SrcB of MFMA: (T128 threads, V64 values each) -> (64 m, 128 k); MFMA step s of tile t of 16
+// rows takes values 32 t + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
 // m = 32 wave + 16 (value / 32) + lane % 16, k = 64 (value / 16 % 2) + 16 (lane / 16) + value % 16
 using X_shared_operand_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<X_shared_operand_layout, block_M, block_K>);
-// W_shared as operand B, SrcA of MFMA: (T128 threads, V128 values each) -> (64 n, 128 k); MFMA step s of block b of
-// 16 columns takes values 32 b + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
+// W_shared as operand B, SrcA of MFMA: (T128 threads, V128 values each) -> (64 n, 128 k); MFMA step s of tile t of
+// 16 columns takes values 32 t + 8 s + i, i < 8, of k = 64 (s / 2) + 16 (lane / 16) + 8 (s % 2) + i
 // n = 16 (value / 32) + lane % 16, k = 64 (value / 16 % 2) + 16 (lane / 16) + value % 16
 using W_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 4, 4>, sequence<2, 4, 16>>,
@@ -195,8 +196,8 @@ struct Kernel {
     clear_tile(Y_local);
 
     // w2a8.py:28  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // X_shared_next, packed_next: the next tile, in flight from global memory to LDS, in 20 registers per thread. A
-    // lane issues 4 loads of 16 bytes to X_shared_next, 1 loads of 16 bytes to packed_next, 5 vector-memory loads in
+    // X_shared_next, packed_next: the next tile, in flight from global memory to LDS, in 20 VGPRs per thread. A lane
+    // issues 4 loads of 16 bytes to X_shared_next, 1 loads of 16 bytes to packed_next, 5 vector-memory loads in
     // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
     // elements
     auto X_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(i_j_layout{}));
@@ -266,7 +267,7 @@ extern "C" tl_status w2a8_gemm_supports(int M, int N, int K, int device) {
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 workgroups along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // Extents of W are quotients without a remainder
   if (K % 4 != 0) return TL_NOT_SUPPORTED;

@@ -14,10 +14,10 @@
 //   Y  out  int32  (M, N)      row-major
 //
 // M and N may be any size from 0 within these limits. M must be at most 65,535 (workgroups of a grid along y or z);
-// else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 67,108,863 (work-items of a grid along x have 32 bits);
-// else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the first 2 GiB of
-// their tensors: X[M - 1, K + 1022], W[N + 14, K / 4 + 254] and Y[M - 1, N + 14]; else TL_INVALID_SIZE. K must be a
-// multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel
+// else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 67,108,863 (the threads of a grid along x are counted in 32
+// bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the first 2
+// GiB of their tensors: X[M - 1, K + 1022], W[N + 14, K / 4 + 254] and Y[M - 1, N + 14]; else TL_INVALID_SIZE. K must
+// be a multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel
 // without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -155,7 +155,7 @@ struct Kernel {
     clear_tile(partial);
 
     // w2a8.py:77  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // x_next, W_shared_next: the next tile, in flight from global memory to LDS, in 20 registers per thread. A lane
+    // x_next, W_shared_next: the next tile, in flight from global memory to LDS, in 20 VGPRs per thread. A lane
     // issues 1 loads of 16 bytes to x_next, 4 loads of 16 bytes to W_shared_next, 5 vector-memory loads in flight
     // per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
     // elements
@@ -228,7 +228,7 @@ extern "C" tl_status w2a8_gemv_supports(int M, int N, int K, int device) {
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 workgroups along y, and along z
   if (M > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // Extents of W are quotients without a remainder
   if (K % 4 != 0) return TL_NOT_SUPPORTED;

@@ -11,9 +11,9 @@
 //   C  out  float16  (M, N)  row-major
 //
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
-// grid along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along
-// x have 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not
-// launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// grid along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (the threads of a grid along
+// x are counted in 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is
+// not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -71,8 +71,8 @@ constexpr int shared_stages = 2;
 static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
 // 4 waves: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
-// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
+// value moves to or from AccVGPRs  [launch.cdna.two-waves]
 // workgroups per CU: 2 to 4 by registers (tiles take 80, operands up to 32), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::clear(C_local);
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per lane.
+  // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per thread.
   // tl::load issues 2 x 16 bytes + 2 x 16 bytes per lane, 4 vector-memory loads in flight per wave where rows are
   // 16-byte aligned, else single elements. The wide ones are buffer loads where a tile starts in the tensor and
   // 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of its tile that the tensor has:
@@ -182,7 +182,7 @@ extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 workgroups along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }

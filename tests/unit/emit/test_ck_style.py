@@ -227,13 +227,13 @@ def test_comments_of_operands_agree_with_those_of_registers_and_lds() -> None:
     slot = re.search(r"k_slot = (.*?) is its place", text)
     held = re.search(r"of MFMA step s, lanes 16 g to 16 g \+ 15 hold its k = (.*?) to", text)
     assert slot is not None and held is not None
-    for tile, of_a, steps, blocks in (("K_shared", "acc_o", 8, 4), ("V_shared", "acc_s", 4, 8)):
+    for tile, of_a, steps, tiles in (("K_shared", "acc_o", 8, 4), ("V_shared", "acc_s", 4, 8)):
         words, of_b = about(found.source, f"{tile}_operand_layout")
         said = re.search(r"takes values (.*?), i < 4, of k = (.*? i) [nk]", words)
         assert said is not None and f"{tile} as operand B, SrcA of MFMA" in words
         _, of_lane = about(found.source, f"{of_a}_layout")
-        for lane, b, s, i in product(range(64), range(blocks), range(steps), range(4)):
-            k, value = formula(said[2], lane=lane, s=s, i=i), formula(said[1], b=b, s=s, i=i)
+        for lane, t, s, i in product(range(64), range(tiles), range(steps), range(4)):
+            k, value = formula(said[2], lane=lane, s=s, i=i), formula(said[1], t=t, s=s, i=i)
             assert formula(of_lane["j"], lane=lane, value=4 * s + i) == k, "A's registers, MFMA after MFMA"
             if tile == "K_shared":
                 assert formula(of_b["k"], lane=lane, value=value) == k

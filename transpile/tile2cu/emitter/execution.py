@@ -131,7 +131,8 @@ def _batch(launches: tuple[Resolved, ...]) -> str:
         return ""
     sizes = [ascii_name(each.name) for each in found.sizes]
     names = listed([ascii_name(each.name) for each in found.tensors])
-    elements = [f"the elements of {names} that its block reads"] if found.tensors else []
+    block = "workgroup" if launches[0].target.is_amd else "block"
+    elements = [f"the elements of {names} that its {block} reads"] if found.tensors else []
     deciding = listed([*elements, *sizes])
     if found.by_position:
         also = f" and on {deciding}" if deciding else ""

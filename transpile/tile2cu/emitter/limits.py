@@ -200,8 +200,8 @@ def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
 
 
 def _workitem_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
-    """A dispatch counts the work-items of a grid along x in 32 bits. [HSA Platform System Architecture, "Architected
-    Queuing Language"]
+    """A dispatch counts the threads (work-items) of a grid along x in 32 bits. [HSA Platform System Architecture,
+    "Architected Queuing Language"]
     """
     found = [
         (each.printer, extent, most, "::".join(filter(None, (each.resolved.namespace, block_threads(each.resolved)))))
@@ -216,9 +216,9 @@ def _workitem_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[L
         own = [(printer, extent, size) for printer, extent, limit, size in found if limit == most]
         yield Limit(
             conditions=_unique(f"{printer.index(extent)} > int(UINT32_MAX / {size})" for printer, extent, size in own),
-            comment="A grid may have 2^32 - 1 work-items along x",
+            comment="A grid may have 2^32 - 1 threads along x",
             stated=f"{_words([each[:2] for each in own])} must be at most {most:,} "
-            "(work-items of a grid along x have 32 bits)",
+            "(the threads of a grid along x are counted in 32 bits)",
         )
 
 

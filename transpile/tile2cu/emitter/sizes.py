@@ -139,7 +139,7 @@ def _waves_per_simd(resolved: Resolved, operands: int) -> Iterator[Declaration]:
     waves = resolved.facts.get(resolved.launch, WAVES_PER_SIMD)
     if waves is not None:
         rule, most = resolved.facts.rule(resolved.launch, WAVES_PER_SIMD), resolved.target.max_registers
-        about = f"at most {most // waves} registers for each lane of a wave, of a SIMD's {most}: clang "
+        about = f"at most {most // waves} registers per thread, of a SIMD's {most} per lane: clang "
         about += f"then keeps MFMA accumulators in VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
         text = f"constexpr int waves_per_simd_by_registers = {waves};"
         yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(resolved, waves, operands))))

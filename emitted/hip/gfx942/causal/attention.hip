@@ -21,8 +21,8 @@
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
 // batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535
-// (workgroups of a grid along y or z); else TL_INVALID_SIZE. ceildiv(seq_len, block_M) must be at most 16,777,215
-// (work-items of a grid along x have 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel
+// (workgroups of a grid along y or z); else TL_INVALID_SIZE. ceildiv(seq_len, block_M) must be at most 16,777,215 (the
+// threads of a grid along x are counted in 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel
 // without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:119) and Output (float16, attention.py:129). tl::exp2 is v_exp_f32 (1 ulp, denormals are flushed).
@@ -94,8 +94,8 @@ static_assert(dim == 128, "scale is computed from dim: regenerate this file");
 constexpr int shared_stages = 1;
 // 4 waves: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 256;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
-// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
+// value moves to or from AccVGPRs  [launch.cdna.two-waves]
 // workgroups per CU: 2 by registers (tiles take 186, operands up to 64), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
 
   // attention.py:78  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
-  // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 VGPRs per lane.
+  // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 VGPRs per thread.
   // tl::load_buffer issues 4 x 16 bytes + 4 x 16 bytes per lane, 8 vector-memory loads in flight per wave. They
   // are buffer loads. A buffer spans the rows of its tile that the tensor has: past them loads give zeros
   tl::Staged<tl::half, block_N, dim, threads> K_shared_next;
@@ -256,7 +256,7 @@ extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int d
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 workgroups along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
+  // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(seq_len, block_M) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }

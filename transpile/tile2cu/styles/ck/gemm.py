@@ -82,8 +82,8 @@ def _k_of_steps(run: int, layout: MfmaTile, op: ops.Mma, values: int, what: str)
     extent = int(static_value(op.a.region.ranges[0 if op.a.transposed else 1].extent) or 0)
     steps = extent // op.instruction.k
     lines = values // (per_lane * steps)
-    taken = [f"{per_lane * steps} b"] * (lines > 1) + [f"{per_lane} s"] * (steps > 1) + ["i"]
-    which = " step s" * (steps > 1) + f" of block b of {layout.size} {what}" * (lines > 1)
+    taken = [f"{per_lane * steps} t"] * (lines > 1) + [f"{per_lane} s"] * (steps > 1) + ["i"]
+    which = " step s" * (steps > 1) + f" of tile t of {layout.size} {what}" * (lines > 1)
     text = f"MFMA{which} takes values {' + '.join(taken)}, i < {per_lane}, of k = "
     if run < per_lane:
         within = f"{groups * run} (i / {run}) + {run} (lane / {layout.size}) + i % {run}"

@@ -52,7 +52,7 @@ class Pipelines:
             count = sum(
                 staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)
             )
-            about = f"{names}: the next tile, in flight from global memory to LDS, in {count} registers per thread"
+            about = f"{names}: the next tile, in flight from global memory to LDS, in {count} VGPRs per thread"
             about += f". {self._about_loads(tiles)}" if tiles else ""
             moves = all(each.steps is not None for each in tiles) and not parts["variable"]
             moves = moves and all(
