@@ -113,18 +113,18 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // ---- registers: 186 per thread for tiles, 32 of which hold the next tile; up to 64 for operands of a GEMM, 2 buffers
 // layout of acc_s, acc_s_cast:
 // (T256 threads, V32 values each) -> (128, 64); wave w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns
-// of a row at a time; i = (wave, value / 16, lane % 16), j = (value / 4 % 4, lane / 16, value % 4)
+// of a row at a time; i = 32 wave + 16 (value / 16) + lane % 16, j = 16 (value / 4 % 4) + 4 (lane / 16) + value % 4
 // [layout.gemm.mfma-accumulator]
 // acc_s_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using acc_s_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // layout of acc_o, Q_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds rows 32 w to 32 w + 31, a lane 8 neighbouring columns
-// of a row at a time; i = (wave, value / 32, lane % 16), j = (value / 8 % 4, lane / 16, value % 8); value 8 (4 m +
-// n) + 2 r + t of acc_o is register r of MFMA t, of 2 that interleave their columns, in the wave's 16 rows from 16 m
-// and 32 columns from 32 n  [layout.gemm.mfma-accumulator]
+// of a row at a time; i = 32 wave + 16 (value / 32) + lane % 16, j = 32 (value / 8 % 4) + 8 (lane / 16) + value % 8;
+// value 8 (4 m + n) + 2 r + t of acc_o is register r of MFMA t, of 2 that interleave their columns, in the wave's 16
+// rows from 16 m and 32 columns from 32 n  [layout.gemm.mfma-accumulator]
 using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<2>>;
 // layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; i = (wave, value, lane % 16)
+// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; i = 32 wave + 16 value + lane % 16
 // [layout.reduce.kept-dimension]
 // scores_max: row reference, at most slack below its maximum
 // logsum: row sum of exponentials

@@ -91,9 +91,9 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // ---- registers: 80 per thread for tiles, 16 of which hold the next tile; up to 32 for operands of a GEMM ------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; i = (wave / 2, value / 16, lane % 16), j = (wave % 2, lane
-// / 16, value % 16); value 16 m + 4 r + t is register r of MFMA t, of 4 that interleave their columns, in the wave's
-// 16 rows from 16 m  [layout.gemm.mfma-accumulator]
+// 2), a lane 16 neighbouring columns of a row at a time; i = 64 (wave / 2) + 16 (value / 16) + lane % 16, j = 64
+// (wave % 2) + 16 (lane / 16) + value % 16; value 16 m + 4 r + t is register r of MFMA t, of 4 that interleave their
+// columns, in the wave's 16 rows from 16 m  [layout.gemm.mfma-accumulator]
 using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl::Interleave<4>>;
 
 // Each block computes a tile of C.

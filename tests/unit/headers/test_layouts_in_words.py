@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -248,29 +250,28 @@ def _own_values(part: str, held: Held) -> bool:
     return part == "each warpgroup holds values of its own" and first == second
 
 
-def _digits(part: str, held: Held) -> bool:
-    """Coordinates as numbers of several digits, the first the most significant: `i = (wave, value / 8, lane % 16)`."""
-    found = re.fullmatch(r"i = (.+?)(?:, j = (.+))?", part)
-    return found is not None and all(
-        _is_number(names.strip("()").split(", "), dim, held) for dim, names in enumerate(filter(None, found.groups()))
-    )
-
-
-def _is_number(names: list[str], dim: int, held: Held) -> bool:
-    """Whether the coordinate of each value of each thread has the digits that are named."""
-    totals = {"wave": len(held.threads) // held.wave, "lane": held.wave, "value": len(held.threads[0])}
-    found = [re.fullmatch(r"(wave|lane|value)(?: / (\d+))?(?: % (\d+))?", name) for name in names]
-    digits = [(each[1], int(each[2] or 1), int(each[3] or 0)) for each in found if each]
-    radices = [length or totals[source] // stride for source, stride, length in digits]
+def _formulas(part: str, held: Held) -> bool:
+    """Coordinates by wave, lane and value: `i = 16 wave + lane % 16`."""
+    found = re.fullmatch(r"i = ([^=]+?)(?:, j = ([^=]+))?", part)
+    if found is None:
+        return False
     for thread, places in enumerate(held.threads):
+        names = {"wave": thread // held.wave, "lane": thread % held.wave}
         for value, place in enumerate(places):
-            sources = {"wave": thread // held.wave, "lane": thread % held.wave, "value": value}
-            number = 0
-            for (source, stride, _), radix in zip(digits, radices, strict=True):
-                number = number * radix + sources[source] // stride % radix
-            if place is not None and place[dim] != number:
+            stated = tuple(by_formula(text, value=value, **names) for text in found.groups() if text)
+            if place is not None and stated != place:
                 return False
-    return len(digits) == len(names)
+    return True
+
+
+def by_formula(text: str, **names: int) -> int:
+    """The value of a formula of a comment, in which `4 i` and `4 (value / 8)` are products."""
+    return int(eval(_python(text), {}, names))
+
+
+@functools.cache
+def _python(text: str) -> CodeType:
+    return compile(re.sub(r"(\d) ([a-z(])", r"\1 * \2", text.replace("/", "//")), text, "eval")
 
 
 def _split(part: str, held: Held) -> bool:
@@ -315,7 +316,7 @@ def _offset(modes: list[tuple[int, int]], index: int) -> int:
 
 CHECKS: tuple[Callable[[str, Held], bool], ...] = (
     _rows_of_warps, _in_all, _interleaved, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split,
-    _tv_layout, _digits,
+    _tv_layout, _formulas,
 )  # fmt: skip
 
 
@@ -339,7 +340,7 @@ _BLOCK_GEMM = ROOT / "headers/tl/ck.h"
 _OF_CK = re.compile(
     r"a lane (\d+) neighbouring columns of a row at a time; value (?:(\d+) (\(\d+ m \+ n\)|[mn]) \+ )?"
     r"(\d+) t \+ r(?: of [\w, ]+)? is register r of MFMA t, of (\d+) that each own runs of (\d+) of these columns"
-    r".*? i = \(([^)]*)\), j = \(([^)]*)\)"
+    r".*? i = ([^=]*?),? j = ([^=]*?)\s+using"
 )
 
 
@@ -367,28 +368,28 @@ def test_the_columns_of_ck_s_mfmas_are_those_that_block_gemm_places() -> None:
     assert checked
 
 
-_STEPS = re.compile(
-    r"as operand [AB]: (\d+) consecutive k per lane; element i of MFMA step s is k = ([^:]*?\bi) (?:Layout of|[kmn] =)"
+_OPERAND = re.compile(
+    r"as operand [AB], Src[AB] of MFMA: \(T\d+ threads, V(\d+) values each\) -> \([^)]*\); "
+    r"MFMA.*? takes values ([^,]*), i < (\d+), of k = (.*?\bi(?: % \d+)?),? (?=[kmn]\w* = )(.*?)\s+using"
 )
-_K_DIGITS = re.compile(r"\bk = \((?:value / \d+(?: % (\d+))?, )?lane / (\d+), value % (\d+)\)")
 
 
 def test_the_k_of_ck_s_steps_are_those_of_their_operands() -> None:
-    """tl::block_gemm takes the values of a lane along K in order, so many for a step: by the digits of k."""
+    """tl::block_gemm takes the values of a lane along K in order, so many for a step: by the formula of k."""
     checked = 0
     for path in CK:
         words = re.sub(r"\n// ", " ", path.read_text(encoding="utf-8"))
-        sizes = {tuple(map(int, each)) for each in re.findall(r"WarpGemmMfmaDispatcher<[^>]*?(\d+), \1, (\d+)", words)}
-        for found in _STEPS.finditer(words) if len(sizes) == 1 else ():
-            ((size, k),) = sizes
-            digits = _K_DIGITS.search(words, found.end(2))
-            assert digits is not None, found[0]
-            groups, run, per_lane = 64 // size, int(found[1]), k * size // 64
-            assert (int(digits[2]), int(digits[3])) == (size, run)
-            python = re.sub(r"(\d+) (?=[(s])", r"\1 * ", found[2]).replace("/", "//")
-            for value, lane in itertools.product(range(run * int(digits[1] or 1)), range(64)):
-                step, item = divmod(value, per_lane)
-                expected = groups * run * (value // run) + run * (lane // size) + value % run
-                assert eval(python, {}, {"s": step, "i": item, "lane": lane}) == expected, found[0]
-            checked += 1
+        for found in _OPERAND.finditer(words):
+            formulas = dict(re.findall(r"(\w+) = (.*?)(?=,? \w+ = |$)", found[5]))
+            values, of_a_step = int(found[1]), int(found[3])
+            factors = {name: int(factor) for factor, name in re.findall(r"(\d+) ([ts])\b", found[2])}
+            assert factors.get("s", of_a_step) == of_a_step
+            along_k = factors.get("t", values)
+            for value, lane in itertools.product(range(values), range(64)):
+                t, (s, i) = value // along_k, divmod(value % along_k, of_a_step)
+                names = {"t": t, "s": s, "i": i, "lane": lane, "value": value, "wave": 0}
+                assert by_formula(found[2], **names) == value
+                if "k" in formulas:  # of k_slot: tests/unit/emit/test_ck_style.py
+                    assert by_formula(found[4], **names) == by_formula(formulas["k"], **names), found[0]
+                    checked += 1
     assert checked

@@ -1,9 +1,9 @@
 """Layouts as numbers with digits: each coordinate is a number whose digits come from the warp, the lane, or a register.
 
-The words for them are those of AMD's matrix instruction calculator: row = (warp, tile, lane % 16).
+In words a coordinate is a sum: row = 32 wave + 16 (value / 16) + lane % 16.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
@@ -36,8 +36,6 @@ class Digit:
 
 def word(digit: Digit, threads: int, registers: int) -> str:
     """A digit in words: of the wave in a workgroup of so many threads, of the lane, or of one of a lane's values."""
-    if digit.length == 1:
-        return "0"
     total = {Source.WARP: threads // WAVE, Source.LANE: WAVE, Source.REGISTER: registers}[digit.source]
     quotient = f" / {digit.source_stride}" if digit.source_stride > 1 else ""
     remainder = f" % {digit.length}" if digit.source_stride * digit.length < total else ""
@@ -126,14 +124,37 @@ def _of_slice(layout: Slice) -> tuple[Digit, ...] | None:
     return tuple(found)
 
 
-def in_digits(layout: FragmentLayout, over: Sequence[str] = "ij") -> str:
-    """The digits of each coordinate, the most significant first; empty where a layout has none."""
+def coordinates(layout: FragmentLayout, over: Sequence[str] = "ij") -> str:
+    """Each coordinate by wave, lane and value; empty where they are not all digits."""
     digits = digits_of(layout)
     if digits is None:
         return ""
     parts = []
     for dim, name in zip(range(len(layout.shape)), over, strict=False):
-        own = sorted((each for each in digits if each.dim == dim and each.length > 1), key=lambda each: -each.stride)
-        words = [word(each, layout.threads_of_block, layout.registers) for each in own]
-        parts.append(f"{name} = {words[0] if len(words) == 1 else '(' + ', '.join(words) + ')'}")
+        own = sorted((each for each in digits if each.dim == dim), key=lambda each: -each.stride)
+        parts.append(f"{name} = {in_sum(own, layout.threads_of_block, layout.registers)}")
     return ", ".join(parts)
+
+
+def in_sum(digits: Iterable[Digit], threads: int, registers: int) -> str:
+    """A coordinate by its digits, the most significant first; those that are one of their source are one."""
+    joined: list[Digit] = []
+    for each in digits:
+        above = joined[-1] if joined else None
+        if each.length == 1:
+            continue
+        if (
+            above is not None
+            and above.source is each.source
+            and above.stride == each.stride * each.length
+            and above.source_stride == each.source_stride * each.length
+        ):
+            joined[-1] = replace(each, length=above.length * each.length)
+        else:
+            joined.append(each)
+    return " + ".join(_term(each.stride, word(each, threads, registers)) for each in joined) or "0"
+
+
+def _term(factor: int, text: str) -> str:
+    """A product as comments write it: 4 wave, or 4 (lane / 16)."""
+    return text if factor == 1 else f"{factor} ({text})" if " " in text else f"{factor} {text}"

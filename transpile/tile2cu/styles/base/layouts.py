@@ -16,7 +16,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaOperandA, MfmaTile
 from tile2cu.styles.base.comments import listed
-from tile2cu.styles.base.digits import in_digits
+from tile2cu.styles.base.digits import coordinates
 
 
 def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> str:
@@ -93,10 +93,10 @@ def _tile_of_wave(layout: MfmaAccumulator) -> tuple[str, str]:
 
 
 def in_cute_notation(layout: FragmentLayout) -> str:
-    """The layout as CuTe writes it, behind a semicolon; of an MFMA, as digits of lanes; empty where it adds nothing."""
+    """The layout as CuTe writes it, behind a semicolon; of an MFMA, by formulas; empty where it adds nothing."""
     of = layout.of if isinstance(layout, Slice) else layout
-    if isinstance(of, MfmaTile) and (digits := in_digits(layout)):
-        return f"; {digits}"
+    if isinstance(of, MfmaTile) and (formulas := coordinates(layout)):
+        return f"; {formulas}"
     found = "" if isinstance(layout, Replicated) else tv_layout(layout)
     return f"; TV layout {found}" if found else ""
 

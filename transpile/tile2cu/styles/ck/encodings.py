@@ -12,7 +12,7 @@ from math import gcd, prod
 
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
-from tile2cu.styles.base.digits import Digit, Source, digits_of, register, word
+from tile2cu.styles.base.digits import Digit, Source, digits_of, in_sum, register
 
 
 @dataclass(frozen=True)
@@ -108,30 +108,8 @@ def encode(digits: Iterable[Digit], rank: int, threads: int) -> Encoding | None:
     for each in reversed(registers):
         counted[each] = replace(each, source_stride=below)
         below *= each.length
-    sums = tuple(_sum([counted.get(each, each) for each in own], threads, total) for own in digits_of_dims)
+    sums = tuple(in_sum([counted.get(each, each) for each in own], threads, total) for own in digits_of_dims)
     return Encoding(tuple(rs), tuple(hs), tuple(ps), tuple(places[each] for each in registers), sums)
-
-
-def _sum(digits: Iterable[Digit], threads: int, registers: int) -> str:
-    """A number by its digits, the most significant first; digits that are one of their source are one."""
-    joined: list[Digit] = []
-    for each in digits:
-        if each.length == 1:
-            continue
-        above, below = joined[-1] if joined else None, each.length
-        if (
-            above is not None
-            and above.source is each.source
-            and (above.stride, above.source_stride) == (each.stride * below, each.source_stride * below)
-        ):
-            joined[-1] = replace(each, length=above.length * below)
-        else:
-            joined.append(each)
-    words = [(each.stride, word(each, threads, registers)) for each in joined]
-    terms = (
-        text if stride == 1 else f"{stride} ({text})" if " " in text else f"{stride} {text}" for stride, text in words
-    )
-    return " + ".join(terms) or "0"
 
 
 def _of_source(
