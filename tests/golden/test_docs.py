@@ -9,7 +9,8 @@ import pytest
 
 from tile2cu.api import emit_text
 from tile2cu.cli import main
-from tile2cu.rules import REWRITES, RULES
+from tile2cu.rules import RULES
+from tile2cu.rules.rewrites import REWRITES
 from tile2cu.targets import find
 
 ROOT = Path(__file__).resolve().parents[2]

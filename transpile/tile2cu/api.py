@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu import fit
 from tile2cu.api_words import speaks_python
-from tile2cu.chooser.choose import rule_of
-from tile2cu.core.choice import Choice, Unchosen
+from tile2cu.core.choice import Choice, Unchosen, rule_of
 from tile2cu.core.decisions import SHARED_BUDGET, TILES
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
@@ -24,6 +23,7 @@ from tile2cu.lint import warnings_of
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
+from tile2cu.uncollected import uncollected
 
 if TYPE_CHECKING:
     from tile2cu.frontend.live import Live
@@ -53,6 +53,7 @@ def checked_style(style: str) -> str:
     return style
 
 
+@uncollected()
 def emit_text(
     path: Path,
     *,
@@ -177,6 +178,7 @@ def errors_of(path: Path, first: Tile2CuError, *, target: Target, bindings: Mapp
     return list(found.values())
 
 
+@uncollected()
 def resolved_kernels(
     path: Path,
     *,

@@ -1,10 +1,9 @@
 """From a file and sizes to the setting of its tile parameters: the front end, the rules and the chooser together."""
 
-import gc
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
 from math import inf
@@ -32,22 +31,11 @@ from tile2cu.targets.costs import COSTS, Costs
 from tile2cu.tool import this_tool
 from tile2cu.tuning import record
 from tile2cu.tuning.decided import Decided
+from tile2cu.uncollected import uncollected
 
 _SPACE = "parameters"  # what is known of a kernel besides its settings
 _PROBED_SIZE = 1024  # for which counts of a kernel with open sizes are compared
 _KEPT = 64
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Python's collection of cycles waits: it would visit all programs, which are kept, for some 200 ms."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +124,7 @@ class Tunable:
             return tuned[1]
         return self.predicted_choice(sizes)
 
-    @_uncollected()
+    @uncollected()
     def predicted_choice(self, sizes: Mapping[str, int]) -> Choice:
         """The setting for these run-time sizes as the model predicts it. Raises as `ranking`."""
         choice = choose(self.ranking(sizes), self.costs, {**self.bound, **sizes})
@@ -339,7 +327,7 @@ def _measured(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int
     return None
 
 
-@_uncollected()
+@uncollected()
 def fastest(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int, Choice | None]:
     """The member of a family that is fastest, and its setting: as they were measured, else as the model predicts.
 

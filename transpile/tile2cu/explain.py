@@ -14,7 +14,8 @@ from tile2cu.core.program import Buffer, Launch, Loop, Sync, While
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter import Resolved
 from tile2cu.emitter.fact_values import value_of
-from tile2cu.rules import REWRITES, RULES, Rule
+from tile2cu.rules import RULES, Rule
+from tile2cu.rules.rewrites import REWRITES
 
 _WIDTH = 120
 # Decisions without information for a reader, or that only locate others.

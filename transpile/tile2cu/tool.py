@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,14 +37,24 @@ def this_tool() -> Tool:
     digest = hashlib.sha256()
     places = [(_PACKAGE, name) for name in _DECIDING] + [(headers_dir(), "tl")]
     for root, name in places:
-        for path in _sources(root / name):
-            digest.update(f"{path.relative_to(root).as_posix()}\0".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+        for parts, path in sorted(_sources((name,), os.path.join(root, name))):
+            digest.update(f"{'/'.join(parts)}\0".encode())
+            with open(path, "rb") as file:
+                digest.update(hashlib.sha256(file.read()).digest())
     return Tool(version=VERSION, sha256=digest.hexdigest())
 
 
-def _sources(place: Path) -> Iterator[Path]:
-    if place.is_file():
-        yield place
-    else:
-        yield from sorted(path for path in place.rglob("*") if path.suffix in _SUFFIXES)
+def _sources(parts: tuple[str, ...], path: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The sources in a folder, or the one that the path is of: their names from the package's folder on, and paths.
+
+    Every transpilation reads all of them: pathlib would take twice the time.
+    """
+    if not os.path.isdir(path):
+        yield parts, path
+        return
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _sources((*parts, entry.name), entry.path)
+            elif entry.name.endswith(_SUFFIXES):
+                yield (*parts, entry.name), entry.path

@@ -10,7 +10,8 @@ import pytest
 
 from tile2cu.cli import main
 from tile2cu.renamed import RENAMED
-from tile2cu.rules import REWRITES, RULES
+from tile2cu.rules import RULES
+from tile2cu.rules.rewrites import REWRITES
 
 GEMM = Path(__file__).resolve().parents[3] / "examples" / "gemm_relu.py"
 KERNEL = """\

@@ -28,6 +28,7 @@ from tile2cu.core.expr import (
     walk,
     with_changed_operands,
 )
+from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Assign,
     Copy,
@@ -122,6 +123,12 @@ def linear_of(
     return Linear({expr: 1}, 0)
 
 
+@kept
+def bounds_of(launch: Launch) -> "Bounds":
+    """The ranges of a launch's indices."""
+    return Bounds(launch)
+
+
 class Bounds:
     """The ranges of a launch's indices, and proofs with them."""
 
@@ -161,6 +168,8 @@ class Bounds:
         self._intervals: dict[Expr, Interval] = {}
         self._wrap_free: dict[Expr, bool] = {}
         self._expansions: dict[Expr, Expr] = {}
+        self._multiples: dict[Expr, int] = {}
+        self._sums: dict[Expr, Linear] = {}
 
     def _counters(self, launch: Launch) -> frozenset[Var]:
         """The mutable scalars that start at 0 or above and are only set to, or incremented by, non-negative values."""
@@ -365,9 +374,13 @@ class Bounds:
 
     def multiple_of(self, expr: Expr) -> int:
         """The largest power of two that provably divides an integer expression."""
-        value = static_value(expr)
-        if value is not None:
-            return _power_of_two(int(value))
+        found = self._multiples.get(expr)
+        if found is None:
+            value = static_value(expr)
+            found = self._multiples[expr] = self._multiple_of(expr) if value is None else _power_of_two(int(value))
+        return found
+
+    def _multiple_of(self, expr: Expr) -> int:
         match expr:
             case Var() if expr in self._values:
                 return self.multiple_of(self._values[expr])
@@ -390,7 +403,10 @@ class Bounds:
 
     def linear(self, expr: Expr) -> Linear:
         """An integer expression as a sum, with immutable names by their values."""
-        return linear_of(expr, self._values, self._never_wraps)
+        found = self._sums.get(expr)
+        if found is None:
+            found = self._sums[expr] = linear_of(expr, self._values, self._never_wraps)
+        return found
 
     def _inside_symbolically(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether extent - length - max(start) >= 0 once its run-time sizes cancel."""

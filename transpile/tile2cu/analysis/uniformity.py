@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tile2cu.analysis.dependence import same_storage
 from tile2cu.analysis.uses import exits, roots_written
-from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, children, is_of_thread
+from tile2cu.core.expr import Address, Call, Const, Expr, Load, Named, Role, Var, children, is_of_thread
 from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Assign,
@@ -32,12 +32,13 @@ from tile2cu.core.program import (
 _VOTES = ("count_of_block", "any_of_block", "all_of_block")  # of all threads, to which they give one value
 _PRIVATE = (Scope.LOCAL, Scope.FRAGMENT)
 MEMORY = (Scope.SHARED, Scope.GLOBAL)
+BLOCK_MEMORY = (Scope.SHARED,)
 
 
 @kept
-def uniformity_of(launch: Launch) -> "Uniformity":
-    """The uniform values of a launch, where nothing orders its memory."""
-    return Uniformity(launch)
+def uniformity_of(launch: Launch, ordered: tuple[Scope, ...] = ()) -> "Uniformity":
+    """The uniform values of a launch, where barriers order the memory `ordered`: BLOCK_MEMORY, MEMORY, or none."""
+    return Uniformity(launch, ordered=ordered)
 
 
 class Uniformity:
@@ -59,7 +60,7 @@ class Uniformity:
         self._values = {let.var: let.value for let in lets}
         self._written = roots_written(launch.body)
         self._previous = {stmt.previous for stmt in launch.statements if isinstance(stmt, Atomic)}
-        self._lets: dict[tuple[Var, int], bool] = {}
+        self._held: dict[Expr, bool] = {}  # answers, for what is known to vary and the indices below
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         self._indices: tuple[Var, ...] = ()  # of the iteration whose stores are examined
         known = -1
@@ -69,9 +70,13 @@ class Uniformity:
 
     def holds(self, expr: Expr) -> bool:
         """Whether all threads of a block compute the same value."""
-        if isinstance(expr, Call) and expr.function in _VOTES:
+        if isinstance(expr, Const | Named):
             return True
-        return self._part(expr) and all(map(self.holds, children(expr)))
+        held = self._held.get(expr)
+        if held is None:
+            vote = isinstance(expr, Call) and expr.function in _VOTES
+            held = self._held[expr] = vote or (self._part(expr) and all(map(self.holds, children(expr))))
+        return held
 
     def _part(self, part: Expr) -> bool:
         """Whether one part of an expression, apart from its operands, is uniform."""
@@ -83,7 +88,7 @@ class Uniformity:
             case Var() if part in self._previous:
                 return False  # each thread's atomic returned the value at its time
             case Var() if part in self._values:
-                return self._of_let(part)
+                return self.holds(self._values[part])
             case Load():
                 assert isinstance(part.buffer, Buffer)
                 return self.holds_in(part.buffer)
@@ -91,13 +96,6 @@ class Uniformity:
                 return not is_of_thread(part)
             case _:
                 return True
-
-    def _of_let(self, var: Var) -> bool:
-        """The same for a named value: asked once for what is known to vary, as values name one another many times."""
-        key = var, len(self._varying)
-        if key not in self._lets:
-            self._lets[key] = self.holds(self._values[var])
-        return self._lets[key]
 
     def holds_in(self, buffer: Buffer) -> bool:
         """Whether an element at a uniform index is the same for all threads that read it."""
@@ -132,10 +130,10 @@ class Uniformity:
 
         A fragment that is read at an index which is no loop variable is replicated: each thread has all elements.
         """
-        self._indices = loop.vars
+        self._indices, self._held = loop.vars, {}
         stores = (stmt for stmt in loop.body if isinstance(stmt, Store) and stmt.buffer.scope is Scope.FRAGMENT)
         kept = tuple(stmt for stmt in stores if stmt.indices == loop.vars and self.holds(stmt.value))
-        self._indices = ()
+        self._indices, self._held = (), {}
         return kept
 
     def _is_uniform_branch(self, branch: If) -> bool:
@@ -188,4 +186,10 @@ class Uniformity:
             case _:
                 return
         if divergent or not all(self.holds(value) for value in values):
+            self._note(name)
+
+    def _note(self, name: str) -> None:
+        """Notes that a scalar, a private array or a fragment varies."""
+        if name not in self._varying:
             self._varying.add(name)
+            self._held.clear()

@@ -37,7 +37,6 @@ from tile2cu.core.program import (
 )
 from tile2cu.targets.costs import Costs
 
-TILES_RULE, TUNED_RULE = "schedule.tiles.model", "schedule.tiles.measured"
 MOST_DECIDED = 40  # settings that the rules decide for one choice
 _FITTED_GEMMS = (0, 1, 2)
 _SLACK = 0.98
@@ -390,11 +389,6 @@ def measured(
         sizes=sizes,
         how="measured",
     )
-
-
-def rule_of(choice: object) -> str:
-    """The rule that a choice is by."""
-    return TUNED_RULE if isinstance(choice, Choice) and choice.how == "measured" else TILES_RULE
 
 
 def reasons(ranked: Ranked) -> str:

@@ -40,12 +40,14 @@ VERBS = {
 FORM_NAMES = ("github", "json", "sarif", "text")  # of --format
 _ALIKE = 0.7  # of an unknown option and the one that may have been meant: difflib's ratio
 _OF_THE_RUNTIME = ("cppimport", "filelock", "ml_dtypes", "numpy", "setuptools")  # packages of the extra "run"
+_COLLECTED = 200_000  # new objects after which cycles are collected: an import makes a tenth of them
 _FILE = "emit"  # the verb of `tile2cu kernel.py`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status: 0 done, 1 a diagnostic, 2 a wrong call (of check: it failed)."""
-    if arguments is None:  # the process ends with the command: a fifth of its time would go to its last collection
+    if arguments is None:  # the process ends with the command: a fifth of its time would go to collections of cycles
+        gc.set_threshold(_COLLECTED)
         atexit.register(gc.freeze)
     given = list(sys.argv[1:] if arguments is None else arguments)
     named = given.pop(0) if given and given[0] in VERBS else ""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tile2cu.cli import no_such_file
-from tile2cu.cli.build import print_dispatches
 from tile2cu.cli.diagnostics import add_format, given, is_error, report
 from tile2cu.cli.request import add_request_arguments, bindings, emit_options, targets
 from tile2cu.core.errors import Tile2CuError
@@ -105,6 +104,8 @@ def _emit(options: argparse.Namespace) -> int:
     if options.format in ("text", "github"):  # the others are one document
         print("\n".join(str(path) for path in written))
     if len(asked) > 1 and options.format == "text":
+        from tile2cu.cli.build import print_dispatches
+
         print_dispatches(folder, emitted)
     return 0
 
@@ -113,12 +114,15 @@ def _emitted(
     options: argparse.Namespace, asked: "list[Target]", values: dict[str, object], wanted: EmitOptions
 ) -> "tuple[Emitted, ...]":
     from tile2cu.api import emit_text
-    from tile2cu.project.dispatched import any_size, by_architecture
 
     path, kernel = options.file, options.kernel
     if len(asked) > 1:
+        from tile2cu.project.dispatched import by_architecture
+
         return by_architecture(path, kernel, targets=asked, bindings=values, options=wanted)
     if options.any_size:
+        from tile2cu.project.dispatched import any_size
+
         return any_size(path, kernel, target=asked[0], bindings=values, options=wanted)
     return emit_text(path, kernel=kernel, target=asked[0], bindings=values, options=wanted)
 

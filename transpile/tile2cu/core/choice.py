@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+TILES_RULE, TUNED_RULE = "schedule.tiles.model", "schedule.tiles.measured"
 Setting = tuple[tuple[str, int], ...]  # values of a factory's parameters, by name
 
 
@@ -66,3 +67,8 @@ class Unchosen:
 def named(setting: Setting) -> str:
     """`block_M = 64, block_N = 128`."""
     return ", ".join(f"{name} = {value}" for name, value in setting)
+
+
+def rule_of(choice: Choice | Unchosen) -> str:
+    """The rule that a choice is by."""
+    return TUNED_RULE if isinstance(choice, Choice) and choice.how == "measured" else TILES_RULE

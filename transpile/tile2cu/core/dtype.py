@@ -20,6 +20,9 @@ class DType:
     bits: int
     cpp: str
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def bytes(self) -> int:
         """Bytes an element takes in a register, and in memory unless elements share bytes there."""

@@ -6,9 +6,8 @@ A static number keeps its name: `Named("block_M", 128)` is the value 128 and pri
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
 from typing import Any
 
 from tile2cu.core.dtype import BOOL, INT32, DType, promote
@@ -38,6 +37,9 @@ class Expr:
     def __bool__(self) -> bool:
         raise TypeError("an expression of the program has no truth value at transpile time")
 
+    def _children(self) -> "tuple[Expr, ...]":
+        return ()
+
 
 @dataclass(frozen=True)
 class Const(Expr):
@@ -45,6 +47,9 @@ class Const(Expr):
 
     value: Number
     weak: bool = True
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,9 @@ class Named(Expr):
     name: str
     value: Number
     weak: bool = True
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.value))
 
 
 @dataclass(frozen=True)
@@ -67,23 +75,27 @@ class Var(Expr):
     role: Role
     number: int = 0
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.number))
+
 
 class _HashedOnce(Expr):
-    """An expression with operands, whose hash is computed once: trees are the keys of many dictionaries.
+    """An expression with operands, whose hash, parts and static value are computed once.
 
-    A dataclass would get a hash of its own: each states `__hash__`.
+    Trees are the keys of many dictionaries, and analyses walk the same ones over and over. A dataclass would get a
+    hash of its own: each states `__hash__`.
     """
 
-    @cached_property
-    def _hash(self) -> int:
-        return hash((type(self), *(getattr(self, field.name) for field in fields(self))))
-
     def __hash__(self) -> int:
-        return self._hash
+        kept = self.__dict__
+        if "_hash" not in kept:
+            kept["_hash"] = hash((type(self), *(kept[name] for name in self.__dataclass_fields__)))
+        found: int = kept["_hash"]
+        return found
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the hash: another process has another one for the same text."""
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+        """Without what was computed: another process has another hash for the same text."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,9 @@ class Unary(_HashedOnce):
     op: str
     operand: Expr
     __hash__ = _HashedOnce.__hash__
+
+    def _children(self) -> tuple[Expr, ...]:
+        return (self.operand,)
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,9 @@ class Binary(_HashedOnce):
     rhs: Expr
     __hash__ = _HashedOnce.__hash__
 
+    def _children(self) -> tuple[Expr, ...]:
+        return (self.lhs, self.rhs)
+
 
 @dataclass(frozen=True)
 class Call(_HashedOnce):
@@ -120,6 +138,9 @@ class Call(_HashedOnce):
     args: tuple[Expr, ...]
     __hash__ = _HashedOnce.__hash__
 
+    def _children(self) -> tuple[Expr, ...]:
+        return self.args
+
 
 @dataclass(frozen=True)
 class Load(_HashedOnce):
@@ -128,6 +149,9 @@ class Load(_HashedOnce):
     buffer: "object"  # a program.Buffer; typed loosely since Buffer's shape holds expressions
     indices: tuple[Expr, ...]
     __hash__ = _HashedOnce.__hash__
+
+    def _children(self) -> tuple[Expr, ...]:
+        return self.indices
 
 
 @dataclass(frozen=True)
@@ -143,6 +167,9 @@ class Address(_HashedOnce):
     access: str = "rw"
     extent: int = 1
     __hash__ = _HashedOnce.__hash__
+
+    def _children(self) -> tuple[Expr, ...]:
+        return self.indices
 
 
 # Functions whose value or effect differs between threads. Votes of a block give all its threads one value.
@@ -177,30 +204,29 @@ def works_among_threads(expr: Expr) -> bool:
     )
 
 
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression."""
+    return expr._children()
+
+
 def int_const(value: int) -> Const:
     return Const(INT32, value)
 
 
-def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct operands of an expression."""
-    match expr:
-        case Var() | Const() | Named():  # most are
-            return ()
-        case Unary():
-            return (expr.operand,)
-        case Binary():
-            return (expr.lhs, expr.rhs)
-        case Call():
-            return expr.args
-        case Load() | Address():
-            return expr.indices
-        case _:
-            return ()
-
-
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and all below it, outermost first."""
-    pending = [expr]
+    if not isinstance(expr, _HashedOnce):
+        return iter((expr,))
+    kept = expr.__dict__
+    if "_parts" not in kept:
+        kept["_parts"] = tuple(_below(expr))
+    parts: tuple[Expr, ...] = kept["_parts"]
+    return iter((expr, *parts))
+
+
+def _below(expr: Expr) -> Iterator[Expr]:
+    """All below an expression, outermost first."""
+    pending = [*children(expr)[::-1]]
     while pending:
         part = pending.pop()
         yield part
@@ -326,9 +352,19 @@ def fold(op: str, lhs: Number, rhs: Number) -> Number | None:
 
 def static_value(expr: Expr) -> Number | None:
     """The number an expression is known to be at transpile time, or None."""
+    if isinstance(expr, Const | Named):
+        return expr.value
+    if not isinstance(expr, _HashedOnce):
+        return None
+    kept = expr.__dict__
+    if "_static" not in kept:
+        kept["_static"] = _static_value(expr)
+    found: Number | None = kept["_static"]
+    return found
+
+
+def _static_value(expr: Expr) -> Number | None:
     match expr:
-        case Const() | Named():
-            return expr.value
         case Unary():
             value = static_value(expr.operand)
             if value is None:

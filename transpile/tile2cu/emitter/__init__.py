@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 from tile2cu.analysis.uses import all_expressions, declares, statements
 from tile2cu.core.decisions import BARRIER, PART_BARRIER, PERSISTENT, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
@@ -37,14 +38,9 @@ from tile2cu.styles.base.names import Names, can_be_c_function, global_constants
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.view import NO_SECTION
 from tile2cu.styles.base.vocabulary import NAMESPACE
-from tile2cu.styles.ck.style import Ck
-from tile2cu.styles.cute.style import Cute
-from tile2cu.styles.tl.style import Tl
 from tile2cu.targets import Target
 
 __all__ = ["Emitted", "Resolved", "emit_kernel", "with_namespaces", "walk_stmts"]
-
-STYLES: dict[str, Style] = {"tl": Tl(), "cute": Cute(), "ck": Ck()}
 
 _WORD = re.compile(r"[A-Za-z]\w*")
 
@@ -73,14 +69,32 @@ class Emitted:
 _REGISTERS = "// ---- registers: "
 
 
+@cache
+def _style(name: str) -> Style:
+    """A style by its name: only the one that is asked for is imported."""
+    match name:
+        case "cute":
+            from tile2cu.styles.cute.style import Cute
+
+            return Cute()
+        case "ck":
+            from tile2cu.styles.ck.style import Ck
+
+            return Ck()
+        case _:
+            from tile2cu.styles.tl.style import Tl
+
+            return Tl()
+
+
 def seen_by(style: str, target: Target) -> Target:
     """The target for which rules decide, of a kernel that this style prints."""
-    return STYLES[style].seen(target)
+    return _style(style).seen(target)
 
 
 def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOptions) -> Emitted:
     """The source, header and manifest of a kernel's launches. The same input gives the same bytes."""
-    style = STYLES[options.style]
+    style = _style(options.style)
     origin = provenance(launches[0].program, launches[0].target.name, tool, options)
     launches, written, view = _prepared(launches, origin, style)
     name, suffix = launches[0].program.name, launches[0].target.suffix

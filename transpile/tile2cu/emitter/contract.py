@@ -8,7 +8,7 @@ from textwrap import TextWrapper
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.analysis.uses import statements
-from tile2cu.chooser.choose import rule_of
+from tile2cu.core.choice import rule_of
 from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import ENVIRONMENT, EmitOptions, Tool

@@ -4,6 +4,7 @@ import builtins
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from tile2cu.core.dtype import DType
@@ -18,12 +19,15 @@ from tile2cu.frontend.values import Arguments, Builtin, Function, Opaque, TorchT
 MISSING = object()
 
 
+_signature = lru_cache(maxsize=1024)(inspect.signature)  # of Python functions, which the front end itself defines
+
+
 def invoke(cx: Context, function: Builtin, arguments: Arguments) -> object:
     """Call a builtin; arguments that do not fit its signature are a Fault."""
     try:
-        bound = inspect.signature(function.run).bind(cx, *arguments.positional, **arguments.named)
+        bound = _signature(function.run).bind(cx, *arguments.positional, **arguments.named)
     except TypeError as error:
-        _, *takes = inspect.signature(function.run).parameters
+        _, *takes = _signature(function.run).parameters
         raise Fault("T2C-F017", f"{function.name}: {error}", help=_meant(arguments, takes)) from None
     try:
         return function.run(*bound.args, **bound.kwargs)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 import libcst as cst
 
@@ -12,6 +13,8 @@ from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.execute import statements
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Builtin, Function, FunctionKind
+
+_KEPT = 1024  # statements of files whose nested ones are listed: each setting of a kernel asks again
 
 
 class Form(Enum):
@@ -88,23 +91,29 @@ def _as_kernel(cx: Context, function: Function) -> Kernel | None:
             return None
 
 
-def _body(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+@lru_cache(maxsize=_KEPT)
+def _body(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
     """All statements below a statement, those of nested functions included."""
+    return tuple(_statements_below(node))
+
+
+def _statements_below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     body = getattr(node, "body", None)
     if isinstance(body, cst.BaseSuite):
         for inner in statements(body):
             yield inner
-            yield from _body(inner)
+            yield from _statements_below(inner)
     orelse = getattr(node, "orelse", None)
     if isinstance(orelse, cst.If | cst.Else):
         yield orelse
-        yield from _body(orelse)
+        yield from _statements_below(orelse)
 
 
-def _own_body(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+@lru_cache(maxsize=_KEPT)
+def _own_body(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
     """All statements below a statement, those of nested functions left out."""
     nested = {inner for each in _body(node) if isinstance(each, cst.FunctionDef) for inner in _body(each)}
-    return (inner for inner in _body(node) if inner not in nested)
+    return tuple(inner for inner in _body(node) if inner not in nested)
 
 
 def definitions(cx: Context, node: cst.CSTNode, env: Env) -> Iterator[cst.FunctionDef]:

@@ -27,6 +27,8 @@ class Naming:
 
     def apply(self, value: object) -> object:
         """A value of the program with the new names; what does not change stays the same object."""
+        if not self.constants and not self.variables:
+            return value
         if isinstance(value, tuple):
             parts = tuple(self.apply(part) for part in value)
             return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts

@@ -41,6 +41,7 @@ class SourceFile:
         self._reject_hostile()
         self.module = self._parse()
         self._positions = _positions(self.module)
+        self._spans: dict[cst.CSTNode, Span] = {}
         self._attached: list[SourceFile] = []
 
     @property
@@ -59,13 +60,16 @@ class SourceFile:
 
     def span(self, node: cst.CSTNode) -> Span:
         """The place of a node; one of several lines is cut after its first."""
-        owner = self._owner(node)
-        if owner is not self:
-            return owner.span(node)
-        line, column, last, end = self._positions[node]
-        if last != line:
-            end = len(self.line(line).rstrip())
-        return self._shown(line, column + 1, max(end, column + 1) + 1)
+        found = self._spans.get(node)
+        if found is None:
+            owner = self._owner(node)
+            if owner is not self:
+                return owner.span(node)
+            line, column, last, end = self._positions[node]
+            if last != line:
+                end = len(self.line(line).rstrip())
+            found = self._spans[node] = self._shown(line, column + 1, max(end, column + 1) + 1)
+        return found
 
     def _shown(self, line: int, column: int, end_column: int) -> Span:
         """A place whose text is short enough to be shown: the start of a long line, or none if that is elsewhere."""

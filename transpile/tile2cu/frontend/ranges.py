@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.bounds import Bounds, Interval
+from tile2cu.analysis.bounds import Bounds, Interval, bounds_of
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Unary, Var, binary, children, static_value, walk
 from tile2cu.core.program import (
@@ -35,7 +35,7 @@ def require_inside(launch: Launch) -> None:
 
     Tensors are left out: what is outside of them is zero, and is not written.
     """
-    bounds = Bounds(launch)
+    bounds = bounds_of(launch)
     for stmt in _reached(launch.body, bounds):
         for expr in expressions(stmt):
             for load in _loads(expr, bounds):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.bounds import bounds_of
 from tile2cu.analysis.coalescing import SECTOR_BYTES, warp_accesses
 from tile2cu.analysis.coverage import Swapped, Tail, swapped_indices, tails, tiles_by_dimension
 from tile2cu.analysis.integer_sums import overflowing_sums
@@ -49,7 +49,7 @@ def reads_of_unwritten_tiles(resolved: Resolved) -> Iterator[Tile2CuWarning]:
 def uncovered_dimensions(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W002 and T2C-W003."""
     launch = _as_written(resolved)
-    bounds = Bounds(launch)
+    bounds = bounds_of(launch)
     dimensions = tuple(tiles_by_dimension(launch, bounds))
     yield from map(_uncovered_tail, tails(dimensions, bounds))
     for found in swapped_indices(dimensions, launch):
@@ -86,7 +86,7 @@ def _swapped_blocks(found: Swapped, grid: Span) -> Tile2CuWarning:
 
 def uncoalesced_accesses(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W004."""
-    bounds = Bounds(resolved.launch)
+    bounds = bounds_of(resolved.launch)
     loops = statements(resolved.launch.body, Parallel)
     for loop in loops:
         layout = resolved.facts.get(loop, LAYOUT)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tile2cu.analysis.accesses import element_accesses, variables
-from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.uses import names_used, statements
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt
@@ -19,7 +19,7 @@ def flat_loops(launch: Launch) -> Launch:
 
     The loop then gets the fragment's layout. A name of such an index, `k = i * 8 + j`, is the variable's.
     """
-    bounds = Bounds(launch)
+    bounds = bounds_of(launch)
     body = in_body(launch.body, lambda body, position: _flattened(body[position], bounds))
     return launch if body is launch.body else without_unused(replace(launch, body=body))
 

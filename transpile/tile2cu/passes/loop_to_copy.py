@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.uses import pipelined_loops, statements
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import (
@@ -38,7 +38,7 @@ def loops_that_copy(launch: Launch) -> Launch:
     loops = [
         op for loop in pipelined_loops(launch) if loop.num_stages for op in statements(loop.body, Parallel, below=False)
     ]
-    bounds = Bounds(launch)
+    bounds = bounds_of(launch)
     copies = {id(op): (copy,) for op in loops if (copy := _copy(op, bounds)) is not None}
     if not copies:
         return launch

@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import takewhile
 
 from tile2cu.analysis.accesses import buffers_read, with_values
-from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.dependence import keeps, same_storage
 from tile2cu.analysis.effects import effects
 from tile2cu.core.expr import (
@@ -38,7 +38,7 @@ def masks_after_gemms(launch: Launch) -> Launch:
     values that it compares. Minus infinity plus a finite value is minus infinity, so the result is bit-identical; where
     a GEMM's result is not finite, a masked element becomes minus infinity instead of NaN.
     """
-    bounds = Bounds(launch)
+    bounds = bounds_of(launch)
 
     def change(body: Body, position: int) -> Body | None:
         mask = _mask(*body[position : position + 2])

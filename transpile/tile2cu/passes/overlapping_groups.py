@@ -5,7 +5,7 @@ from itertools import combinations
 
 from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.groups import asked_warpgroups, in_warpgroups
-from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.analysis.uniformity import MEMORY, Uniformity, uniformity_of
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
 from tile2cu.core.program import If, Launch, Stmt
@@ -43,7 +43,7 @@ def _groups(stmt: Stmt, present: range) -> Groups | None:
 class _Writer:
     def __init__(self, launch: Launch, present: range, largest: frozenset[Groups]) -> None:
         self.launch, self.present, self.largest = launch, present, largest
-        self.known = Uniformity(launch, ordered=MEMORY)
+        self.known = uniformity_of(launch, MEMORY)
         self.names = declared(launch)
 
     def body(self, body: Body, here: Groups | None) -> Body:

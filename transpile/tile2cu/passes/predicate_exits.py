@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tile2cu.analysis.groups import tile_work
 from tile2cu.analysis.prelude import around
-from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.analysis.uniformity import MEMORY, uniformity_of
 from tile2cu.analysis.uses import exits, names_of, statements, unused
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Const, Role, Var
@@ -21,7 +21,7 @@ def exits_around(launch: Launch, stmt: Stmt) -> Launch | None:
 
     A `while` that some threads leave by `break` is left as it is: nothing else may end it.
     """
-    known = Uniformity(launch, ordered=MEMORY)
+    known = uniformity_of(launch, MEMORY)
     loops = (each for each in around(launch.body, stmt) if isinstance(each, Loop | While))
     return _predicated(launch, next((loop for loop in loops if known.has_diverging_exit(loop.body)), None))
 
@@ -34,7 +34,7 @@ def exits_beside_tiles(launch: Launch) -> Launch | None:
     loops = [
         loop for loop in statements(launch.body, Loop, While) if any(exits(loop.body)) and any(tile_work(loop.body))
     ]
-    known = Uniformity(launch, ordered=MEMORY) if loops else None
+    known = uniformity_of(launch, MEMORY) if loops else None
     left = (loop for loop in loops if known is not None and known.has_diverging_exit(loop.body))
     return _predicated(launch, next(left, None))
 

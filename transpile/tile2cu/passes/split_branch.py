@@ -12,7 +12,7 @@ from tile2cu.analysis.accesses import loaded, variables
 from tile2cu.analysis.control import arms
 from tile2cu.analysis.effects import may_leave
 from tile2cu.analysis.prelude import around
-from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.analysis.uniformity import MEMORY, Uniformity, uniformity_of
 from tile2cu.analysis.uses import all_expressions, declared_in, names_of, statements, unused
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Const, Expr, Role, Unary, Var, binary
@@ -66,7 +66,7 @@ class _Splitter:
 
     def __post_init__(self) -> None:
         self.path = around(self.launch.body, self.at)
-        self.known, self.names = Uniformity(self.launch, ordered=MEMORY), declared(self.launch)
+        self.known, self.names = uniformity_of(self.launch, MEMORY), declared(self.launch)
 
     def outermost(self) -> If | None:
         """The outermost divergent branch around the statement, where all threads run each iteration of all loops."""

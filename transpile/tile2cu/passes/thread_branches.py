@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
-from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.bounds import bounds_of
 from tile2cu.analysis.control import arms, places_of_operations
 from tile2cu.analysis.groups import asked_warpgroups, in_group, is_tile_work, tile_work
-from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.analysis.uniformity import MEMORY, Uniformity, uniformity_of
 from tile2cu.analysis.uses import outside_of, statements
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.errors import Note, Tile2CuError
@@ -80,7 +80,7 @@ class _Reader:
     """Analyses which threads of a launch run which statements."""
 
     def __init__(self, launch: Launch) -> None:
-        self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch, ordered=MEMORY)
+        self.launch, self.bounds, self.known = launch, bounds_of(launch), uniformity_of(launch, MEMORY)
         self.known_of_parts: dict[range, Uniformity] = {}
 
     def of_thread(self, stmt: If, threads: range | None) -> bool:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.bounds import bounds_of
 from tile2cu.analysis.groups import group_of
-from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.analysis.uniformity import MEMORY, uniformity_of
 from tile2cu.analysis.uses import names_of, unused
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, walk
@@ -32,7 +32,7 @@ def with_uniform_updates(launch: Launch) -> Launch:
 class _Writer:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
-        self.known, self.bounds = Uniformity(launch, ordered=MEMORY), Bounds(launch)
+        self.known, self.bounds = uniformity_of(launch, MEMORY), bounds_of(launch)
         self.names = names_of(launch)
 
     def body(self, body: Body) -> Body:

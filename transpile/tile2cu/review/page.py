@@ -31,7 +31,7 @@ from tile2cu.review.pictures import warp_picture
 from tile2cu.review.raster import order_in_words, raster_picture
 from tile2cu.review.summary import cards
 from tile2cu.review.timeline import timeline, timeline_picture
-from tile2cu.rules import REWRITES
+from tile2cu.rules.rewrites import REWRITES
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _WINDOW = (16, 32)  # rows and columns of a fragment's picture

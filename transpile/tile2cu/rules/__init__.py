@@ -5,17 +5,6 @@ that write the same key the earlier one of the table has priority. To add a rule
 list it here.
 """
 
-from tile2cu.chooser.choose import TILES_RULE, TUNED_RULE, choose, measured
-from tile2cu.passes.clear_in_gemm import OVERWRITES, overwriting_gemms
-from tile2cu.passes.forward_copies import COPY_FORWARDING, forwarded_copies
-from tile2cu.passes.gather_rows import GATHERED, loops_that_gather
-from tile2cu.passes.if_conversion import IF_CONVERSION, if_converted
-from tile2cu.passes.loop_to_copy import COPIED, loops_that_copy
-from tile2cu.passes.mask_after_gemm import MASK, masks_after_gemms
-from tile2cu.passes.prefetch_rows import PREFETCHED_ROWS, prefetched_rows
-from tile2cu.passes.skip_iterations import SKIPPED, skipped_iterations
-from tile2cu.passes.sum_after_loop import AFTER_LOOP, sums_after_loops
-from tile2cu.passes.thread_local_rows import THREAD_LOCAL_ROWS, rows_in_registers
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.launch.clusters import arrives_as_reader, cluster, exit_barrier, multicast
 from tile2cu.rules.launch.early_exit import early_exit
@@ -91,23 +80,7 @@ from tile2cu.rules.vectors.atomics import vectorised_atomics
 from tile2cu.rules.vectors.permutation_invariance import permutation_invariant
 from tile2cu.rules.vectors.vectorise import in_registers, loop_vectors, store_last, transposed
 
-__all__ = ["REWRITES", "RULES", "Context", "Example", "Phase", "Rule", "resolve"]
-
-# Choices and rewrites of a kernel that precede all decisions and that the emitted source names.
-REWRITES = {
-    PREFETCHED_ROWS: prefetched_rows,
-    MASK: masks_after_gemms,
-    SKIPPED: skipped_iterations,
-    IF_CONVERSION: if_converted,
-    OVERWRITES: overwriting_gemms,
-    THREAD_LOCAL_ROWS: rows_in_registers,
-    COPIED: loops_that_copy,
-    GATHERED: loops_that_gather,
-    COPY_FORWARDING: forwarded_copies,
-    AFTER_LOOP: sums_after_loops,
-    TILES_RULE: choose,
-    TUNED_RULE: measured,
-}
+__all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 
 RULES: tuple[Rule, ...] = (
     whole_bytes,

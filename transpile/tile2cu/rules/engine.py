@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.groups import by_groups, fragments, with_groups
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import statements
@@ -121,7 +121,7 @@ class Context:
     @classmethod
     def start(cls, program: Program, launch: Launch, target: Target) -> "Context":
         """The context before any decision."""
-        return cls(program, launch, target, Facts(), Bounds(launch), launch.threads, _sharing(launch))
+        return cls(program, launch, target, Facts(), bounds_of(launch), launch.threads, _sharing(launch))
 
     def of(self, subject: Subject) -> "Context":
         """The same context, restricted to the group of threads that a statement or a fragment belongs to."""

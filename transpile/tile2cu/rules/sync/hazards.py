@@ -18,7 +18,7 @@ from tile2cu.analysis.control import arms, only_arm
 from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.sync_calls import awaits_stores, ordered_by_barriers
-from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uniformity import BLOCK_MEMORY, uniformity_of
 from tile2cu.analysis.uses import is_at_top, read_in, readers, statements, written_in
 from tile2cu.core.decisions import (
     ALIASING,
@@ -49,7 +49,6 @@ from tile2cu.core.program import (
     Launch,
     Loop,
     Parallel,
-    Scope,
     Stmt,
     Store,
     Sync,
@@ -124,7 +123,7 @@ class _Walker:
     def __init__(self, context: Context) -> None:
         self.context = context
         # The barriers that are placed here order shared memory, not the accesses of other blocks to tensors.
-        self.uniformity = Uniformity(context.launch, ordered=(Scope.SHARED,))
+        self.uniformity = uniformity_of(context.launch, BLOCK_MEMORY)
         self.owners = Owners(context, self.uniformity)
         self.conditions: Conditions = ()  # of the branches on the thread index around the current statement
         self.aliasing: Aliasing = context.facts.get(context.launch, ALIASING) or Aliasing(())
