@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tile2cu_runtime import cache, paths
 from tile2cu_runtime.compile import Build, host_flags, precompiled_headers
-from tile2cu_runtime.compilers import find_gxx
+from tile2cu_runtime.compilers import find_gxx, find_nvcc
 
 
-def built(output: str, commands: Sequence[Sequence[str]], *sources: Path) -> Path:
-    """What the commands, g++'s, write to `output` in their folder. They read the tl headers, and these sources."""
-    content = [cache.tree_key(paths.headers_dir()), *(source.read_bytes() for source in sources)]
+def built(
+    output: str, commands: Sequence[Sequence[str]], *sources: Path, texts: Mapping[str, str] | None = None
+) -> Path:
+    """What the commands, g++'s and nvcc's, write to `output` in their folder. They read the tl headers, these sources,
+    and `texts`, which are files of their folder by name.
+    """
+    texts = texts or {}
+    content = [cache.tree_key(paths.headers_dir()), *texts, *texts.values(), *(each.read_bytes() for each in sources)]
 
     def make(temporary: Path, place: Path) -> None:
+        for name, text in texts.items():
+            (temporary / name).write_text(text, encoding="utf-8")
         for command in commands:
             subprocess.run(command, cwd=temporary, check=True)
 
-    key = cache.content_key(find_gxx().version, *(word for command in commands for word in (*command, "\n")), *content)
+    compilers = {(find_nvcc if Path(program).name == "nvcc" else find_gxx)().version for program, *_ in commands}
+    words: list[str] = [word for command in commands for word in (*command, "\n")]
+    key = cache.content_key(*sorted(compilers), *words, *content)
     return cache.get_or_build("tests", key, make).folder / output
 
 

@@ -9,7 +9,6 @@ import functools
 import importlib.util
 import json
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from test_layouts import (
     swizzle_128,
 )
 
+from tests.built import built
 from tile2cu_runtime.paths import engine_dir
 from tile2cu_runtime.ptx.wgmma import chunks_of
 
@@ -52,15 +52,15 @@ def cuda_headers(nvcc: str) -> Path:
 
 @functools.cache
 def tables_of_cute(gxx: str, cuda: Path) -> dict[str, Any]:
-    source = str(Path(__file__).with_name("cute_tables.cpp"))
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "tables"
-        folders = [cutlass_headers(), cuda, cuda / "cccl", engine_dir()]
-        include = [flag for path in folders for flag in ("-I", str(path))]
-        subprocess.run([gxx, "-std=c++17", "-w", *include, source, "-o", str(program)], check=True)
-        printed = subprocess.run([program], capture_output=True, check=True, text=True).stdout
-        # On the host CuTe has no addresses of shared memory: it says so, and takes 0.
-        tables: dict[str, Any] = json.loads(printed.replace("ERROR: cast_smem_ptr_to_uint not supported but used.", ""))
+    source = Path(__file__).with_name("cute_tables.cpp")
+    folders = [cutlass_headers(), cuda, cuda / "cccl", engine_dir()]
+    include = [flag for path in folders for flag in ("-I", str(path))]
+    command = [gxx, "-std=c++17", "-w", *include, str(source), "-o", "tables"]
+    read = (source, cutlass_headers() / "cutlass" / "version.h", *engine_dir().glob("*.h"))
+    program = built("tables", [command], *read)
+    printed = subprocess.run([program], capture_output=True, check=True, text=True).stdout
+    # On the host CuTe has no addresses of shared memory: it says so, and takes 0.
+    tables: dict[str, Any] = json.loads(printed.replace("ERROR: cast_smem_ptr_to_uint not supported but used.", ""))
     return tables
 
 

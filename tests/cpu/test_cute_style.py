@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 import subprocess
-import tempfile
 from math import prod
 from pathlib import Path
 
 import pytest
 
+from tests.built import built
 from tests.cpu.test_cute import cuda_headers
 from tile2cu.core.layout import Blocked, MmaAccumulator, SharedLayout, Warps
 from tile2cu.styles.cute.layouts import atom, copy_threads, threads_and_values, tiled_mma
@@ -115,11 +115,10 @@ def printed_by_cute(gxx: str, cuda: Path) -> list[list[int]]:
             f'Int<{cols}>{{}})))); printf("\\n"); }}'
         )
     include = [flag for path in (cutlass_include(), cuda, cuda / "cccl") for flag in ("-I", str(path))]
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "layouts.cpp").write_text(PROGRAM.replace("BODY", "\n".join(body)), encoding="utf-8")
-        command = [gxx, "-std=c++17", "-w", "-O0", *include, "layouts.cpp", "-o", "layouts"]
-        subprocess.run(command, cwd=folder, check=True)
-        printed = subprocess.run([Path(folder, "layouts")], capture_output=True, check=True, text=True).stdout
+    command = [gxx, "-std=c++17", "-w", "-O0", *include, "layouts.cpp", "-o", "layouts"]
+    texts = {"layouts.cpp": PROGRAM.replace("BODY", "\n".join(body))}
+    program = built("layouts", [command], cutlass_include() / "cutlass" / "version.h", texts=texts)
+    printed = subprocess.run([program], capture_output=True, check=True, text=True).stdout
     return [[int(word) for word in line.split()] for line in printed.splitlines()]
 
 

@@ -5,19 +5,15 @@ TILE2CU_PTX_ALL=1 runs all of them: every product of wgmma takes nvcc 13 s.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
-import functools
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.built import built
 from tests.host.hopper_calls import CALLS
 from tile2cu_runtime import SimulationError, paths
 from tile2cu_runtime.binding import Library
@@ -28,27 +24,18 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = list(CALLS) if os.environ.get("TILE2CU_PTX_ALL") else ["boxes", "clusters"]
 
 
-@functools.cache
-def built(name: str, nvcc: str, gxx: str) -> Library:
+def library_of(name: str, nvcc: str, gxx: str) -> Library:
     """The text with its launcher, whose calls of the CUDA runtime end in launches.h, and its PTX."""
-    folder = Path(tempfile.mkdtemp(prefix="tile2cu-hopper-"))
-    atexit.register(shutil.rmtree, folder)
-    text = ROOT / f"tests/host/hopper/{name}.cu"
-    flags = [
-        "-std=c++17",
-        "-O1",
-        "-gencode",
-        "arch=compute_90a,code=compute_90a",
-        f"-I{ROOT / 'headers'}",
-        "-Xcompiler=-fPIC",
-    ]
-    subprocess.run([nvcc, *flags, "-keep", f"-keep-dir={folder}", "-c", text, "-o", folder / "text.o"], check=True)
-    runtime = folder / "runtime.cpp"
-    runtime.write_text(f'#include "{paths.engine_dir().parent / "launches.h"}"\n', encoding="utf-8")
-    library = folder / "text.so"
+    text, runtime = ROOT / f"tests/host/hopper/{name}.cu", paths.engine_dir().parent / "launches.h"
+    code = ["-gencode", "arch=compute_90a,code=compute_90a"]
+    flags = ["-std=c++17", "-O1", *code, f"-I{ROOT / 'headers'}", "-Xcompiler=-fPIC", "-keep"]
     hidden = ["-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden"]
-    subprocess.run([gxx, *hidden, runtime, folder / "text.o", "-o", library], check=True)
-    return Library(folder=folder, module="", path=library, seconds=0.0)
+    commands = [
+        [nvcc, *flags, "-c", str(text), "-o", "text.o"],
+        [gxx, *hidden, "-include", str(runtime), "-x", "c++", os.devnull, "-x", "none", "text.o", "-o", "text.so"],
+    ]
+    library = built("text.so", commands, text, runtime)
+    return Library(folder=library.parent, module="", path=library, seconds=0.0)
 
 
 def run_all(name: str, library: Library) -> None:
@@ -65,7 +52,7 @@ def run_all(name: str, library: Library) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_text_is_right(name: str, nvcc: str, gxx: str) -> None:
-    run_all(name, built(name, nvcc, gxx))
+    run_all(name, library_of(name, nvcc, gxx))
 
 
 IN_FLIGHT = "a copy to byte .* is in flight"  # the barrier's own block takes it for its own
@@ -85,7 +72,7 @@ FAULTS = [
 @pytest.mark.parametrize(("name", "right", "wrong", "said"), FAULTS)
 def test_a_fault_is_found(name: str, right: str, wrong: str, said: str, tmp_path: Path, nvcc: str, gxx: str) -> None:
     """In a copy of the PTX: nvcc need not compile the text again."""
-    library = built(name, nvcc, gxx)
+    library = library_of(name, nvcc, gxx)
     (ptx,) = library.folder.glob("*.ptx")
     text, places = re.subn(right, wrong, ptx.read_text(encoding="utf-8"))
     assert places

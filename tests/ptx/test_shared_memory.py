@@ -8,31 +8,28 @@ from pathlib import Path
 
 import pytest
 
+from tests.built import built
 from tests.conftest import demand
-from tile2cu.cli import main
+from tile2cu import emit
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def run(*command: object) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+MAIN = ROOT / "tests/ptx/shared_memory.cpp"
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
+def printed() -> dict[str, list[int]]:
     """What the program counted, by the line's title: launches, refused, pairs, most, last error."""
-    folder = tmp_path_factory.mktemp("shared_memory")
-    assert main([str(ROOT / "examples/gemm_relu.py"), "-o", str(folder), "-D", "num_stages=4"]) == 0
+    (emitted,) = emit(ROOT / "examples/gemm_relu.py", num_stages=4).values()
     include = f"-I{ROOT / 'headers'}"
-    arch = "-gencode=arch=compute_80,code=compute_80"
-    text, kernel = folder / "gemm_relu.cu", folder / "kernel.o"
     # No device code runs: nvcc need not optimise it.
-    run(demand("nvcc"), "-std=c++17", arch, "-Xcicc=-O0", "-Xcompiler=-fPIC", include, "-c", text, "-o", kernel)
-    own = [ROOT / "tests/ptx/shared_memory.cpp", "-o", folder / "program", "-pthread"]
-    run(demand("g++"), "-std=c++17", "-Wall", "-Wextra", "-Werror", include, f"-I{folder}", kernel, *own)
-    lines = run(folder / "program").splitlines()
+    kernel = ["-std=c++17", "-gencode=arch=compute_80,code=compute_80", "-Xcicc=-O0", "-Xcompiler=-fPIC", include]
+    main = ["-std=c++17", "-Wall", "-Wextra", "-Werror", include, "-I.", "kernel.o", str(MAIN), "-pthread"]
+    commands = [
+        [demand("nvcc"), *kernel, "-c", "gemm_relu.cu", "-o", "kernel.o"],
+        [demand("g++"), *main, "-o", "program"],
+    ]
+    program = built("program", commands, MAIN, texts=emitted.files)
+    lines = subprocess.run([program], capture_output=True, text=True, timeout=600, check=True).stdout.splitlines()
     return {line.partition(":")[0]: [int(n) for n in re.findall(r"\d+", line.partition(":")[2])] for line in lines}
 
 
