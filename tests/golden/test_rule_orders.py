@@ -4,7 +4,7 @@
 of its order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import pytest
@@ -23,17 +23,17 @@ def _numbers(seed: int) -> dict[str, float]:
     return {rule.id: random.random() for rule in RULES}
 
 
-def _changed(examples: Sequence[Golden]) -> list[str]:
+def _changed(examples: Sequence[Golden]) -> Iterator[str]:
     """The files of examples that are emitted otherwise than emitted/ holds them, or not at all."""
-    found = []
     for golden in examples:
         try:
             files = golden.files()
         except (Tile2CuError, LookupError, AssertionError) as error:
-            found.append(f"{golden.folder}/{golden.example}: {error!r}")
+            yield f"{golden.folder}/{golden.example}: {error!r}"
             continue
-        found += [name for name, text in files.items() if (ROOT / "emitted" / name).read_text(encoding="utf-8") != text]
-    return found
+        yield from (
+            name for name, text in files.items() if (ROOT / "emitted" / name).read_text(encoding="utf-8") != text
+        )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,7 +51,7 @@ def test_an_order_that_the_declarations_allow_changes_no_byte(
         return groups(rules, prefer=lambda rule: numbers[rule.id])
 
     monkeypatch.setattr(engine, "in_order", shuffled)
-    assert not _changed(GOLDEN[order::_PARTS] if few else GOLDEN)
+    assert not [*_changed(GOLDEN[order::_PARTS] if few else GOLDEN)]
 
 
 def test_an_order_that_the_declarations_forbid_changes_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,4 +59,4 @@ def test_an_order_that_the_declarations_forbid_changes_bytes(monkeypatch: pytest
         return tuple((rule,) for rule in reversed(rules))
 
     monkeypatch.setattr(engine, "in_order", reversed_)
-    assert _changed(GOLDEN[::_PARTS])
+    assert next(_changed(GOLDEN[::_PARTS]), None)  # the first is enough
