@@ -156,5 +156,5 @@ def in_sum(digits: Iterable[Digit], threads: int, registers: int) -> str:
 
 
 def _term(factor: int, text: str) -> str:
-    """A product as comments write it: 4 wave, or 4 (lane / 16)."""
+    """A factor times a term, as comments write it: 4 wave, or 4 (lane / 16)."""
     return text if factor == 1 else f"{factor} ({text})" if " " in text else f"{factor} {text}"
