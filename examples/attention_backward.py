@@ -29,7 +29,7 @@ def attention_forward(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights reach about 2**slack
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights reach about 2**slack
     block_M=128,
     block_N=None,  # keys per iteration
     num_stages=2,
@@ -38,7 +38,10 @@ def attention_forward(
 ):
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, and Lse = log2 of the sum of exp of each row of Q @ K^T / sqrt(dim).
 
-    With is_causal, query i sees the keys 0..i only. Q, K and V must be finite.
+    With is_causal, query i sees the keys 0..i only. Q, K and V must be finite, and Q @ K^T / sqrt(dim) less
+    than 2**23 in magnitude: the softmax weights exp2(score - reference), in log2 units, are then at most
+    2**(slack + 1/2), where the difference is one FMA (default: nvcc's -fmad=true, hipcc's -ffp-contract=fast). A row's
+    reference follows its maximum where that exceeds it by more than slack.
     """
     if block_N is None:
         block_N = keys_a_turn(dim)
@@ -92,8 +95,8 @@ def attention_forward(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # The reference is kept until the maximum exceeds it by more than slack, in log2 units: weights
-                    # reach about 2**slack, which float16 holds, and scores_scale is 1.
+                    # The reference is kept until the maximum exceeds it by more than slack / scale: weights reach
+                    # about 2**slack, which float16 holds, and scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
@@ -135,7 +138,11 @@ def attention_backward(
     threads=None,
     dtype="float16",
 ):
-    """dQ, dK and dV of attention_forward, given dO, the gradient of its Output."""
+    """dQ, dK and dV of attention_forward, given dO, the gradient of its Output.
+
+    Q, K, V and dO must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude. Output and Lse must be those of
+    attention_forward for the same Q, K, V and is_causal.
+    """
     # Defaults: the fastest on an H200 (benchmarks/RESULTS.md).
     if block_M is None:
         block_M = 128 if dim >= 128 else 64  # keys per block

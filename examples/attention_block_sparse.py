@@ -16,7 +16,7 @@ def attention_block_sparse(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights reach about 2**slack
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights reach about 2**slack
     block_M=64,  # queries per block of the mask
     block_N=64,  # keys per iteration, a block of the mask
     num_stages=2,
@@ -26,7 +26,9 @@ def attention_block_sparse(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head, over the keys whose block the mask keeps.
 
     With is_causal, query i sees the keys 0..i of those only. A query that sees none gives zeros. Q, K and V must be
-    finite.
+    finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the softmax weights exp2(score - reference), in log2
+    units, are then at most 2**(slack + 1/2), where the difference is one FMA (default: nvcc's -fmad=true, hipcc's
+    -ffp-contract=fast). A row's reference follows its maximum where that exceeds it by more than slack.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, heads, seq_len, dim)
@@ -47,7 +49,7 @@ def attention_block_sparse(
             acc_s = T.alloc_fragment((block_M, block_N), accum_dtype)
             acc_s_cast = T.alloc_fragment((block_M, block_N), dtype)
             acc_o = T.alloc_fragment((block_M, dim), accum_dtype)
-            scores_max = T.alloc_fragment((block_M,), accum_dtype)  # row reference, at most slack below its maximum
+            scores_max = T.alloc_fragment((block_M,), accum_dtype)  # row reference, >= its maximum - slack / scale
             scores_max_prev = T.alloc_fragment((block_M,), accum_dtype)
             scores_scale = T.alloc_fragment((block_M,), accum_dtype)
             scores_sum = T.alloc_fragment((block_M,), accum_dtype)
@@ -86,8 +88,8 @@ def attention_block_sparse(
                     T.copy(scores_max, scores_max_prev)
                     T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                     if slack:
-                        # The reference is kept until the maximum exceeds it by more than slack, in log2 units:
-                        # weights reach about 2**slack, which float16 holds, and scores_scale is 1.
+                        # The reference is kept until the maximum exceeds it by more than slack / scale: weights
+                        # reach about 2**slack, which float16 holds, and scores_scale is 1.
                         for i in T.Parallel(block_M):
                             grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                             scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

@@ -18,7 +18,7 @@ def attention_varlen(
     dim,
     is_causal=False,
     group=1,
-    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights reach about 2**slack
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights reach about 2**slack
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,
@@ -51,7 +51,7 @@ def attention_varlen(
             acc_s = T.alloc_fragment((block_M, block_N), accum_dtype)
             acc_s_cast = T.alloc_fragment((block_M, block_N), dtype)
             acc_o = T.alloc_fragment((block_M, dim), accum_dtype)
-            scores_max = T.alloc_fragment((block_M,), accum_dtype)  # row reference, at most slack below its maximum
+            scores_max = T.alloc_fragment((block_M,), accum_dtype)  # row reference, >= its maximum - slack / scale
             scores_max_prev = T.alloc_fragment((block_M,), accum_dtype)
             scores_scale = T.alloc_fragment((block_M,), accum_dtype)
             scores_sum = T.alloc_fragment((block_M,), accum_dtype)
@@ -95,8 +95,8 @@ def attention_varlen(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # The reference is kept until the maximum exceeds it by more than slack, in log2 units: weights
-                    # reach about 2**slack, which float16 holds, and scores_scale is 1.
+                    # The reference is kept until the maximum exceeds it by more than slack / scale: weights reach
+                    # about 2**slack, which float16 holds, and scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

@@ -9,7 +9,7 @@ def gemm_hybrid(
     M,
     N,
     K,
-    programs=132,  # blocks of the persistent grid: one per SM of an H200
+    programs=132,  # blocks, one per SM of an H200; on GPUs with other numbers of SMs the result is the same
     min_saved_iterations=48,  # least ideal saving of a split along K, in iterations per block: parts cost traffic
     panel=12,  # rows of tiles per rasterisation group, which has 2 rows where there are fewer columns than `panel`
     block_M=128,

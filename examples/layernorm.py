@@ -1,4 +1,4 @@
-"""LayerNorm of rows that stay in registers, with its statistics for the backward pass."""
+"""LayerNorm of rows that are kept in registers, with its statistics for the backward pass."""
 
 import tilelang
 import tilelang.language as T

@@ -18,9 +18,9 @@ def linear_int4(
     threads=128,
     dtype="float16",
 ):
-    """With gelu, Y = gelu(X @ W^T). Without gelu, Y = X @ W^T.
+    """With gelu, Y = gelu(X @ D^T). Without gelu, Y = X @ D^T.
 
-    W holds two weights per byte. In Y they are dequantised: (nibble - 8) * S[n, k // group], in the type of S. The
+    D is W dequantised: D[n, k] = (nibble - 8) * S[n, k // group], in the type of S. W holds two weights per byte: the
     nibble of an even k is the lower half of byte k // 2 of row n. K must be a multiple of the group.
     """
     accum_dtype = "float32"
@@ -42,7 +42,8 @@ def linear_int4(
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[by * block_M, ko * block_K], X_shared)
                 T.copy(W[bx * block_N, ko * (block_K // 2)], packed)
-                # Weights are dequantised from shared memory to shared memory.
+                # Weights are dequantised from shared memory to shared memory. A row has block_K / group scales per
+                # iteration, which are loaded where they are used: TMA and cp.async copy 16 or 4 bytes at least.
                 for i, j in T.Parallel(block_N, block_K):
                     nibble = (packed[i, j // 2] >> T.cast(4 * (j % 2), "uint8")) & T.cast(15, "uint8")
                     scale = S[bx * block_N + i, (ko * block_K + j) // group]

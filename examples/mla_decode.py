@@ -22,7 +22,7 @@ def mla_decode(
     block_N=64,  # tokens per iteration
     num_stages=2,
     threads=256,
-    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights reach about 2**slack
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights reach about 2**slack
     zero_tail=False,  # rows of KV beyond lengths[b] are loaded as zeros: by cp.async, TMA has no such bound
     dtype="float16",
 ):
@@ -50,7 +50,7 @@ def mla_decode(
             S_shared = T.alloc_shared((block_H, block_N), dtype)
             acc_s = T.alloc_fragment((block_H, block_N), accum_dtype)
             acc_o = T.alloc_fragment((block_H, dim), accum_dtype)
-            scores_max = T.alloc_fragment((block_H,), accum_dtype)  # row reference, at most slack below its maximum
+            scores_max = T.alloc_fragment((block_H,), accum_dtype)  # row reference, >= its maximum - slack / scale
             scores_max_prev = T.alloc_fragment((block_H,), accum_dtype)
             scores_scale = T.alloc_fragment((block_H,), accum_dtype)
             scores_sum = T.alloc_fragment((block_H,), accum_dtype)
@@ -89,8 +89,8 @@ def mla_decode(
                 T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
-                # Online softmax. A row's reference is kept while its maximum exceeds it by at most slack (in log2);
-                # the accumulators are rescaled to it, by 1 while it is kept.
+                # Online softmax. A row's reference is kept while its maximum exceeds it by at most slack / scale; the
+                # accumulators are rescaled to it, by 1 while it is kept.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):

@@ -1,4 +1,4 @@
-"""RMSNorm and SiLU in one pass over memory, for rows of any multiple of 32 channels that stay in registers."""
+"""RMSNorm and SiLU in one pass over memory, for rows of any multiple of 32 channels that are kept in registers."""
 
 import tilelang
 import tilelang.language as T

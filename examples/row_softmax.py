@@ -1,4 +1,4 @@
-"""Softmax over the rows of a matrix that is narrow enough for a row to stay in registers."""
+"""Softmax over the rows of a matrix that is narrow enough for a row to be kept in registers."""
 
 import tilelang
 import tilelang.language as T

@@ -28,8 +28,17 @@ FOLDERS = (
     "README.md",
 )
 SUFFIXES = (".py", ".h", ".cuh", ".cu", ".md")
-COUNTED = r"\d+|one|two|four|[KM]B|bytes|elements|halves|registers|times|values"
-UNITS = "row|column|iteration|thread|block|byte|warp|lane|token|page"
+# A rate: "16 bytes a thread", "a scale a row", "once a tile"; not "elements a thread holds".
+COUNTED = (
+    r"\d(?:[\d,]*\d)?|one|two|three|four|eight|once|twice|[KMG]i?B|bytes|bits|elements|halves|registers|times|values|"
+    "instructions|iterations|blocks|heads|an? (?:byte|value|scale|row|block)"
+)
+UNITS = (
+    "row|column|iteration|thread|block|byte|warp|warpgroup|wave|lane|token|page|tile|stage|element|SM|CU|cycle|step|"
+    "launch|call|slab|second|load|instruction|family|head|sequence|core"
+)
+CLAUSE = "may|can|has|have|takes?|holds?|reads?|loads?|writes?|stores?|needs?|computes?|starts?|gets?"
+RATE = rf"(?:{COUNTED}) an? (?:{UNITS})(?!['\w]| (?:{CLAUSE})\b)"
 # A private word as the counts name it, its forms, and the field's word.
 PRIVATE = {
     "turn": ("turns?", "iteration"),
@@ -54,7 +63,8 @@ PRIVATE = {
     "alike": ("alike", "uniform"),
     "at once": ("at once", "immediately, together"),
     "whatever": ("whatever|lest", "for any"),
-    "a row, a thread ...": (rf"(?:{COUNTED}) an? (?:{UNITS})(?=[,;.:)]|$)", "per row, per thread ..."),
+    "a row, a thread ...": (RATE, "per row, per thread ..."),
+    "stay in flight": ("stay(?:s|ed)? in (?:flight|registers)", "remain"),
     "on its way": ("on (?:its|their) way", "between, in flight"),
     "settle": ("settled?", "resolved"),
     "refuse": ("refus(?:es?|ed|als?)", "unsupported, rejected"),
@@ -135,6 +145,10 @@ def test_amd_sources_have_the_words_of_hip(path: Path) -> None:
     ("text", "words"),
     [
         ("two bytes a row, and a slot", 2),
+        ("16 bytes a thread in each of 2 stages", 1),
+        ("a scale a row", 1),
+        ("the elements a thread holds", 0),
+        ("16 bytes of a row", 0),
         ("the GEMM of an iteration writes a stage", 0),
         ("`turns` of a loop", 0),
         ("a dot product", 0),

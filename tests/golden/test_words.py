@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.test_private_words import RATE
+
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = (".cu", ".hip", ".h")
 SOURCES = sorted(path for path in (ROOT / "emitted").rglob("*") if path.suffix in SUFFIXES)
@@ -33,6 +35,8 @@ PRIVATE = {
     r"alike": "uniform",
     r"whatever|lest": "for any",
     rf"(?<!of )(?<!in )(?<!as )(a|an) ({UNITS})(?=[,;.]|$)": "per row, per iteration ...",
+    RATE: "per row, per iteration ...",
+    r"stays? in (?:flight|registers)": "remains",
     r"on (its|their) way": "between, in flight",
     r"settled?": "resolved",
     r"refus(es?|ed|al)": "unsupported, rejected",
@@ -71,7 +75,10 @@ def test_comments_of_examples(path: Path) -> None:
     assert found_in([*comments(path), *docstrings]) == []
 
 
-@pytest.mark.parametrize("line", ["keys a block", "of turn 0", "sums meet in L2", "up to 2 tiles a thread  [a.b.c]"])
+@pytest.mark.parametrize(
+    "line",
+    ["keys a block", "of turn 0", "sums meet in L2", "up to 2 tiles a thread  [a.b.c]", "16 bytes a lane and 2 loads"],
+)
 def test_private_words_are_found(line: str) -> None:
     assert found_in([line]) == [line]
 

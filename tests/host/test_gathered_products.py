@@ -46,5 +46,5 @@ def test_gate_and_up_of_gathered_tokens(target: str, tmp_path: Path) -> None:
     expected = np.maximum(gathered @ g.T.astype(np.float64), 0) * (gathered @ u.T.astype(np.float64))
     np.testing.assert_array_equal(kernel(x, g, u, token), expected)
     if target == "cuda:sm_90a":
-        assert "gate and up of iteration k stay in flight" in kernel.source
+        assert "gate and up of iteration k remain in flight" in kernel.source
     assert "tl::parallel<8>" in kernel.source  # 16 bytes at once

@@ -53,6 +53,7 @@
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
+//   W_shared          right before dequant.py:69, where MMAs read it
 //   Y_local           after dequant.py:69; a partial sum before the last iteration of ko; in dequant.py:70, right
 //                     before it is stored
 // `tile2cu run dequant_gemm.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on

@@ -59,21 +59,25 @@
 //   num_split   4    2    49,152 bytes of LDS and 186 of 512 registers for tiles
 //                    8    49,152 bytes of LDS and 186 of 512 registers for tiles
 //   block_H     64   32   32,768 bytes of LDS and 141 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                         and operands in registers
 //                    128  65,536 bytes of LDS and 308 of 512 registers for tiles
 //   block_N     64   32   16,384 bytes of LDS and 162 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                         and operands in registers
 //                    128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 per workgroup
 //   num_stages  2    1    49,152 bytes of LDS and 186 of 512 registers for tiles
 //                    3    49,152 bytes of LDS and 186 of 512 registers for tiles; 1 stage used
 //   threads     128  64   49,152 bytes of LDS and 372 of 512 registers for tiles; other partition among waves and tiles
 //                         or their swizzles in LDS
-//                    256  32,768 bytes of LDS and 109 of 256 registers for tiles; other partition among waves and tiles
-//                         or their swizzles in LDS
+//                    256  32,768 bytes of LDS and 109 of 256 registers for tiles; other partition among waves, tiles or
+//                         their swizzles in LDS and operands in registers
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   split: K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are
 //                              visible
+//   split: Q_shared            right before flash_decoding.py:91, where MMAs read it
+//   split: acc_s_cast          right before flash_decoding.py:104-107, where MMAs read it
 //   split: acc_s               after flash_decoding.py:91
 //   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; in
 //                              flash_decoding.py:111-118, right before it is stored
@@ -334,7 +338,8 @@ struct Kernel {
       tl::block_gemm<WarpGemm, dim>(acc_s, load_tile(Q_shared_operand[0]), load_tile(K_shared_operand[0]));
 
       // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-      // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
+      // After the MMA, whose masked results it replaces, and in tiles with a masked element only
+      // [rewrite.mask.after-gemm]
       tl::change_if(start + block_N - 1 >= length, acc_s, [&](auto& acc_s) {
         // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
         sweep_tile(acc_s, [&](auto i_j) {

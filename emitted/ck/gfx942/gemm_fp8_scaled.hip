@@ -38,8 +38,8 @@
 // These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   block_M     128  64   40,960 bytes of LDS and 140 of 256 registers for tiles
 //                    256  65,536 bytes of LDS and 464 of 512 registers for tiles
-//   parts       2    1    65,536 bytes of LDS and 164 of 256 registers for tiles; other MMA instructions and partition
-//                         among waves; 2 stages used
+//   parts       2    1    65,536 bytes of LDS and 164 of 256 registers for tiles; other MMA instructions, partition
+//                         among waves and operands in registers; 2 stages used
 //                    4    T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 per workgroup
 //   num_stages  4    3    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
 //                    5    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used

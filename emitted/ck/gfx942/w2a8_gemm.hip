@@ -49,6 +49,7 @@
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
+//   W_shared          right before w2a8.py:34, where MMAs read it
 //   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; in w2a8.py:35, right before it
 //                     is stored
 // `tile2cu run w2a8_gemm.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a

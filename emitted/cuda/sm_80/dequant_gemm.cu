@@ -52,6 +52,7 @@
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   X_shared, packed  in iteration ko, after the barrier at its start
+//   W_shared          right before dequant.py:69, where MMAs read it
 //   Y_local           after dequant.py:69; a partial sum before the last iteration of ko; in dequant.py:70, right
 //                     before it is stored
 // `tile2cu run dequant_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports

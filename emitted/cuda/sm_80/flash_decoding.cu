@@ -55,7 +55,7 @@
 //   num_split   4   2    69,632 bytes of shared memory and 122 of 255 registers for tiles
 //                   8    69,632 bytes of shared memory and 122 of 255 registers for tiles
 //   block_H     16  8    70,912 bytes of shared memory and 76 of 255 registers for tiles; other MMA instructions,
-//                        partition among warps and tiles or their swizzles in shared memory
+//                        partition among warps, tiles or their swizzles in shared memory and operands in registers
 //                   32   73,728 bytes of shared memory and 244 of 255 registers for tiles
 //   block_N     64  32   36,864 bytes of shared memory and 98 of 255 registers for tiles
 //                   128  135,168 bytes of shared memory and 170 of 255 registers for tiles
@@ -69,6 +69,8 @@
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
+//   split: Q_shared            right before flash_decoding.py:91, where MMAs read it
+//   split: acc_s_cast          right before flash_decoding.py:104-107, where MMAs read it
 //   split: acc_s               after flash_decoding.py:91
 //   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; in
 //                              flash_decoding.py:111-118, right before it is stored
@@ -228,7 +230,8 @@ __global__ void __launch_bounds__(threads)
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
 
     // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
+    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
+    // [rewrite.mask.after-gemm]
     if (start + block_N - 1 >= length) {
       // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},

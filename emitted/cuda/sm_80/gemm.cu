@@ -43,7 +43,7 @@
 //   num_stages  3    2    65,536 bytes of shared memory and 64 of 255 registers for tiles
 //                    4    131,072 bytes of shared memory and 64 of 255 registers for tiles
 //   threads     256  128  98,304 bytes of shared memory and 128 of 255 registers for tiles; other partition among warps
-//                    512  98,304 bytes of shared memory and 32 of 255 registers for tiles; other partition among warps
+//                    512  98,304 bytes of shared memory and 32 of 128 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

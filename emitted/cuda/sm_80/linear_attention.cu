@@ -33,7 +33,8 @@
 // for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   chunk       64   32   36,864 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //                         and tiles or their swizzles in shared memory
-//                    128  106,496 bytes of shared memory and 288 registers for tiles, over the 255 of a thread
+//                    128  106,496 bytes of shared memory and 288 registers for tiles, over the limit of 255 per thread:
+//                         expect spills
 //   block_V     64   32   45,056 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
 //                         swizzles in shared memory
 //                    128  81,920 bytes of shared memory and 176 of 255 registers for tiles
@@ -48,6 +49,8 @@
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   Q_shared, K_shared, V_shared  in iteration c, after the barrier at its start
+//   scores_cast                   right before linear_attention.py:53-58, where MMAs read it
+//   state_shared                  right before linear_attention.py:62-63, where MMAs read it
 //   scores                        after linear_attention.py:53-58
 //   o                             after linear_attention.py:53-58 and linear_attention.py:62-63; in
 //                                 linear_attention.py:65-67, right before it is stored

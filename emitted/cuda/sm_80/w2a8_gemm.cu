@@ -48,6 +48,7 @@
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   X_shared, packed  in iteration ko, after the barrier at its start
+//   W_shared          right before w2a8.py:34, where MMAs read it
 //   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; in w2a8.py:35, right before it
 //                     is stored
 // `tile2cu run w2a8_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,

@@ -65,9 +65,11 @@
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
-//   CB_shared, x_shared  in iteration k, after its consumer_wait
-//   y                    after chunk_scan.py:87-89 and chunk_scan.py:120; a partial sum before the last iteration of k;
-//                        in chunk_scan.py:122, right before it is stored
+//   CB_shared, x_shared     in iteration k, after its consumer_wait
+//   C_shared, State_shared  right before chunk_scan.py:87-89, where MMAs read them
+//   weights_cast            right before chunk_scan.py:120, where MMAs read it
+//   y                       after chunk_scan.py:87-89 and chunk_scan.py:120; a partial sum before the last iteration of
+//                           k; in chunk_scan.py:122, right before it is stored
 // `tile2cu run chunk_scan.cu --size batch=... --size seqlen=... --size heads=...` executes this file on a CPU and
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.

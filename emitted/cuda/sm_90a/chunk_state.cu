@@ -42,13 +42,14 @@
 //                 256  96,256 bytes of shared memory and 134 of 255 registers for tiles
 //   threads  128  64   37,888 bytes of shared memory and 138 of 255 registers for tiles; other MMA instructions,
 //                      partition among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
-//                 256  55,296 bytes of shared memory and 38 of 255 registers for tiles; other partition among warps
+//                 256  55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   x_shared, B_shared  in iteration k, after its consumer_wait
+//   x_decayed           right before chunk_state.py:77-81, where MMAs read it
 //   state               after chunk_state.py:77-81; a partial sum before the last iteration of k; in chunk_state.py:82,
 //                       right before it is stored
 // `tile2cu run chunk_state.cu --size batch=... --size seqlen=... --size heads=...` executes this file on a CPU and

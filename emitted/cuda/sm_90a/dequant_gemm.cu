@@ -52,7 +52,7 @@
 //   threads     128  64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
 //                         loop and staging of stores
-//                    256  37,888 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//                    256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
 //                         and staging of stores
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
@@ -60,6 +60,7 @@
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   X_shared, packed  in iteration ko, after its consumer_wait
+//   W_shared          right before dequant.py:69, where MMAs read it
 //   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko; in
 //                     dequant.py:70, right before it is stored
 // `tile2cu run dequant_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
@@ -205,7 +206,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // dequant.py:69  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_stages]), Y_local);
-    tl::gemm_wait<1>();  // Y_local of iteration ko stays in flight
+    tl::gemm_wait<1>();  // Y_local of iteration ko remains in flight
     if (ko > 0) pipeline.consumer_release(ko - 1);
   }
   tl::gemm_wait<0>(Y_local);

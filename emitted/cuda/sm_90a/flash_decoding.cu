@@ -59,12 +59,13 @@
 //                         the loop
 //                    128  99,328 bytes of shared memory and 244 of 255 registers for tiles; other schedule of the loop
 //   block_N     64   32   50,176 bytes of shared memory and 98 of 255 registers for tiles
-//                    128  148,480 bytes of shared memory and 202 of 255 registers for tiles
+//                    128  148,480 bytes of shared memory and 202 of 255 registers for tiles; other operands in
+//                         registers
 //   num_stages  2    1    50,176 bytes of shared memory and 122 of 255 registers for tiles
 //                    3    115,712 bytes of shared memory and 122 of 255 registers for tiles
 //   threads     128  64   81,920 bytes of shared memory and 244 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, pipelines and schedule of the loop
-//                    256  100,352 bytes of shared memory and 74 of 255 registers for tiles; other partition among
+//                    256  100,352 bytes of shared memory and 74 of 168 registers for tiles; other partition among
 //                         warps, tiles or their swizzles in shared memory and schedule of the loop
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
@@ -72,6 +73,8 @@
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   split: K_shared, V_shared  in iteration k, after its consumer_wait
+//   split: Q_shared            right before flash_decoding.py:91, where MMAs read it
+//   split: acc_s_cast          right before flash_decoding.py:107, where MMAs read it
 //   split: acc_s               after flash_decoding.py:91 and the wait for that MMA
 //   split: acc_o               after flash_decoding.py:107 and the wait for that MMA; a partial sum before the last
 //                              iteration of k; in flash_decoding.py:111-118, right before it is stored
@@ -260,7 +263,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     const int start = (first + k) * block_N;
 
     // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
+    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
+    // [rewrite.mask.after-gemm]
     if (start + block_N - 1 >= length) {
       // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
@@ -303,7 +307,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     for (int k = 1; k < loop_range; ++k) {
       start_acc_s(k);
       start_acc_o(k - 1);
-      tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
+      tl::gemm_wait<1>(acc_s);  // acc_o remains in flight
       K_shared_pipeline.consumer_release(k);
       row_max_acc_s(k);
       tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written

@@ -33,18 +33,18 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 of 240 registers
 // for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   197,632 bytes of shared memory and 102 of 255 registers for tiles; other partition among
+//   block_M     128  64   197,632 bytes of shared memory and 102 of 168 registers for tiles; other partition among
 //                         warps, staging of stores and register shares
-//                    256  197,632 bytes of shared memory and 396 registers for tiles, over the 240 of a thread; other
-//                         staging of stores; 3 stages used
+//                    256  197,632 bytes of shared memory and 396 registers for tiles, over the limit of 240 per thread:
+//                         expect spills; other staging of stores; 3 stages used
 //   parts       2    1    164,864 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
-//                         partition among warps and staging of stores
+//                         partition among warps, staging of stores and operands in registers
 //                    4    197,632 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
-//                         partition among warps and staging of stores; 2 stages used
+//                         partition among warps, staging of stores and operands in registers; 2 stages used
 //   num_stages  4    3    214,016 bytes of shared memory and 198 of 240 registers for tiles; other staging of stores
 //                    5    230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used
-//   threads     256  128  230,400 bytes of shared memory and 396 registers for tiles, over the 255 of a thread; other
-//                         partition among warps and register shares
+//   threads     256  128  230,400 bytes of shared memory and 396 registers for tiles, over the limit of 255 per thread:
+//                         expect spills; other partition among warps and register shares
 //                    512  230,400 bytes of shared memory and 102 of 112 registers for tiles; other partition among
 //                         warps and register shares
 //

@@ -33,7 +33,8 @@
 // for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
 //   chunk       64   32   37,888 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, tiles or their swizzles in shared memory and schedule of the loop
-//                    128  107,520 bytes of shared memory and 288 registers for tiles, over the 255 of a thread
+//                    128  107,520 bytes of shared memory and 288 registers for tiles, over the limit of 255 per thread:
+//                         expect spills
 //   block_V     64   32   46,080 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
 //                         swizzles in shared memory
 //                    128  82,944 bytes of shared memory and 176 of 255 registers for tiles
@@ -41,7 +42,7 @@
 //                    3    82,944 bytes of shared memory and 112 of 255 registers for tiles
 //   threads     128  64   57,344 bytes of shared memory and 224 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, pipelines and schedule of the loop
-//                    256  74,752 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
+//                    256  74,752 bytes of shared memory and 64 of 168 registers for tiles; other MMA instructions,
 //                         partition among warps, tiles or their swizzles in shared memory and schedule of the loop
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
@@ -49,6 +50,8 @@
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   Q_shared, K_shared, V_shared  in iteration c, after its consumer_wait
+//   scores_cast                   right before linear_attention.py:53-58, where MMAs read it
+//   state_shared                  right before linear_attention.py:62-63, where MMAs read it
 //   scores                        after linear_attention.py:53-58
 //   o                             after linear_attention.py:53-58 and linear_attention.py:62-63 and the wait for that
 //                                 MMA; in linear_attention.py:65-67, right before it is stored

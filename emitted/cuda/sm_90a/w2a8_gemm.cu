@@ -48,13 +48,14 @@
 //   threads     128  64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
 //                         the loop
-//                    256  37,888 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//                    256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   X_shared, packed  in iteration ko, after its consumer_wait
+//   W_shared          right before w2a8.py:34, where MMAs read it
 //   Y_local           after w2a8.py:34 and the wait for that MMA; a partial sum before the last iteration of ko; in
 //                     w2a8.py:35, right before it is stored
 // `tile2cu run w2a8_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // w2a8.py:34  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n64k32.s32.s8.s8 x 4 per warpgroup, SS: A and B K-major
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_stages]), Y_local);
-    tl::gemm_wait<1>();  // Y_local of iteration ko stays in flight
+    tl::gemm_wait<1>();  // Y_local of iteration ko remains in flight
     if (ko > 0) pipeline.consumer_release(ko - 1);
   }
   tl::gemm_wait<0>(Y_local);

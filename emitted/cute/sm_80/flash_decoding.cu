@@ -67,6 +67,8 @@
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
+//   split: Q_shared            right before flash_decoding.py:91, where MMAs read it
+//   split: acc_s_cast          right before flash_decoding.py:104-107, where MMAs read it
 //   split: acc_s               after flash_decoding.py:91
 //   split: acc_o               after flash_decoding.py:104-107; a partial sum before the last iteration of k; in
 //                              flash_decoding.py:111-118, right before it is stored
@@ -255,7 +257,8 @@ __global__ void __launch_bounds__(threads)
              K_shared(_, _, k % num_stages), acc_s);
 
     // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
+    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
+    // [rewrite.mask.after-gemm]
     if (start + block_N - 1 >= length) {
       // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
       CUTE_UNROLL

@@ -35,7 +35,7 @@
 //   num_stages  3    2    32,768 bytes of shared memory and 64 of 255 registers for tiles
 //                    4    65,536 bytes of shared memory and 64 of 255 registers for tiles
 //   threads     256  128  49,152 bytes of shared memory and 128 of 255 registers for tiles; other partition among warps
-//                    512  49,152 bytes of shared memory and 32 of 255 registers for tiles; other partition among warps
+//                    512  49,152 bytes of shared memory and 32 of 128 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

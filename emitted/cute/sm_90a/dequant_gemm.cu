@@ -52,13 +52,14 @@
 //   threads     128  64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
 //                         loop and staging of stores
-//                    256  37,888 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//                    256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
 //                         and staging of stores
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_shared, packed  in iteration ko, after its consumer_wait
+//   W_shared          right before dequant.py:69, where MMAs read it
 //   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko; in
 //                     dequant.py:70, right before it is stored
 // `tile2cu run dequant_gemm.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
@@ -262,7 +263,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     warpgroup_arrive();
     tl::wgmma(Y_local_mma{}, 0, X_shared(_, _, stage.index()), W_shared(_, _, ko % written_stages), Y_local);
     warpgroup_commit_batch();
-    warpgroup_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
+    warpgroup_wait<1>();  // the MMA of the iteration before is done, this one remains in flight
     if (ko > 0) {
       barriers.consumer_release(released_stage);
       ++released_stage;

@@ -29,13 +29,14 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 148,480 bytes of shared memory and 128 of 255 registers
+// those of its value, and so do comments. This kernel takes 148,480 bytes of shared memory and 128 of 168 registers
 // for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M  128  64   123,904 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
-//                 256  197,632 bytes of shared memory and 256 registers for tiles, over the 255 of a thread
-//   block_N  256  128  99,328 bytes of shared memory and 64 of 255 registers for tiles
+//   block_M  128  64   123,904 bytes of shared memory and 64 of 168 registers for tiles; other partition among warps
+//                 256  197,632 bytes of shared memory and 256 registers for tiles, over the limit of 168 per thread:
+//                      expect spills
+//   block_N  256  128  99,328 bytes of shared memory and 64 of 168 registers for tiles
 //                 512  T2C-L020: the tiles need 246,784 bytes of shared memory; sm_90a has 232,448 per block
-//   block_K  64   32   74,752 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their swizzles
+//   block_K  64   32   74,752 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their swizzles
 //                      in shared memory
 //                 128  T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block
 //   stages   3    6    T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block
@@ -43,8 +44,9 @@
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
-//   C_local  after gemm_cluster.py:48-49; a partial sum before the last iteration of k; in gemm_cluster.py:54, right
-//            before it is stored
+//   A_shared, B_shared  right before gemm_cluster.py:48-49, where MMAs read them
+//   C_local             after gemm_cluster.py:48-49; a partial sum before the last iteration of k; in
+//                       gemm_cluster.py:54, right before it is stored
 // `tile2cu run gemm_cluster.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
 // a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.

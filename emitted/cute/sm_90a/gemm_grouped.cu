@@ -48,7 +48,7 @@
 //                    4    115,712 bytes of shared memory and 64 of 255 registers for tiles
 //   threads     128  64   73,728 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, pipelines and staging of stores
-//                    256  91,136 bytes of shared memory and 32 of 255 registers for tiles; other partition among warps
+//                    256  91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

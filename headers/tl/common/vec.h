@@ -40,7 +40,7 @@ template <class X> TL_DEVICE const X& value(const X& x) { return x; }
 template <class X> TL_DEVICE const X& element(const X& x, int) { return x; }
 template <class T, int n> TL_DEVICE const T& element(const Vec<T, n>& x, int i) { return x.at[i]; }
 
-// One instruction converts two floats to two 16-bit values, which stay packed until an element is accessed.
+// One instruction converts two floats to two 16-bit values, which remain packed until an element is accessed.
 template <class To, class T, int n> TL_DEVICE Vec<To, n> convert(const Vec<T, n>& from) {
   if constexpr (std::is_same<To, T>::value) {
     return from;

@@ -19,7 +19,7 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
     return;
   }
   TL_UNROLL
-  for (int i = 0; i < bytes; ++i)  // constant indices: `words` stays in registers
+  for (int i = 0; i < bytes; ++i)  // constant indices: `words` is kept in registers
     if (i < source_bytes) words[i / 4] |= uint32_t(static_cast<const unsigned char*>(from)[i]) << 8 * (i % 4);
   TL_UNROLL
   for (int word = 0; word < bytes / 4; ++word) store4(static_cast<uint32_t*>(to) + word, words[word]);

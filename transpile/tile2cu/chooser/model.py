@@ -25,7 +25,7 @@ _BOX_BYTES = 128  # of a row of a TMA box, as far as a swizzle spans
 _SECTOR_BYTES = 32
 _MOST_FRAGMENTS, _LEAST_REGISTERS = 200, 28  # of a thread: in fragments, and for addresses and the like
 _PRODUCER_REGISTERS = 24 * 128  # of its warpgroup [headers/tl: warpgroup_reg_dealloc]
-_LANES = 128  # of an SM, each of which completes an instruction a cycle
+_LANES = 128  # of an SM, each of which completes one instruction per cycle
 _SHARPNESS = 4  # of the maximum of times that overlap in part
 
 

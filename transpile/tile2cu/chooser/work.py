@@ -56,7 +56,7 @@ class Counts:
     `narrow` those of them in rows of less than a cache line, `straddling` those in `straddling_rows` that begin inside
     of sectors of 32 bytes, as with a pitch of odd multiples of 16, and `filled` the bytes of their boxes outside of the
     tensors, which become zero. `prologue` bytes are loaded outside of loops, `stored` ones stored,
-    `stored_wide` those of them that have over 16 bits an element. `exchanged` bytes go to other blocks of the cluster,
+    `stored_wide` those of them that have over 16 bits per element. `exchanged` bytes go to other blocks of the cluster,
     `gathered` ones of each block to the same one. `elementwise` are the operations of loops over elements in those
     iterations, in instructions of a lane.
     """

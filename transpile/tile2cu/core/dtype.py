@@ -25,7 +25,7 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Bytes an element takes in a register, and in memory unless elements share bytes there."""
+        """Bytes that an element takes in a register, and in memory unless elements share bytes there."""
         return max(1, self.bits // 8)
 
     @property

@@ -26,10 +26,11 @@ from tile2cu.emitter.schedule import declared, section, with_schedule
 from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.settings import in_words
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
-from tile2cu.emitter.tma import asked_blocks, block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
+from tile2cu.emitter.tma import block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions, passed_numbers, used_sizes
 from tile2cu.plan.grid_schedule import grid_schedule
+from tile2cu.plan.launch_bounds import asked_blocks
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, listed, wrapped

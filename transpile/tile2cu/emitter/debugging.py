@@ -18,6 +18,7 @@ from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.styles.base.comments import WIDTH, file_of, listed, table, wrapped
 from tile2cu.styles.base.names import ascii_name
 
+_OWNER = "by the warpgroup whose iteration it is"
 _PLACE = re.compile(r"([\w.]+\.py):(\d+)(?:-(\d+))?")
 
 
@@ -94,6 +95,7 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
                 f"  {own}{names}",
                 _loaded(loop, pipeline, resolved),
             )
+    yield from ((f"  {own}{names}", where) for names, where in _operands(resolved, places))
     sums: dict[Buffer, list[tuple[str, bool]]] = {}
     started = _in_flight(resolved)
     for op in statements(resolved.launch.body, Gemm):
@@ -107,6 +109,30 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
         parts = [_computed(tile, sums[tile], resolved)] if tile in sums else []
         parts += [f"in {listed([*dict.fromkeys(stored[tile])])}, right before it is stored"] if tile in stored else []
         yield f"  {own}{ascii_name(tile.name)}", "; ".join(parts)
+
+
+def _operands(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
+    """Operands of MMAs that no pipeline loads, such as dequantised ones: those of the same MMAs together."""
+    elsewhere, own = set[Buffer](), set[int]()
+    for loop in statements(resolved.launch.body, Loop):
+        pipeline, schedule = resolved.facts.get(loop, PIPELINE), resolved.facts.get(loop, SCHEDULE)
+        elsewhere |= {tile.memory for tile in pipeline.buffers} if pipeline is not None else set()
+        if isinstance(schedule, PingPong):
+            elsewhere.add(schedule.tile.memory)
+            own |= {id(op) for op in schedule.own_mmas}
+    read: dict[Buffer, list[tuple[str, bool]]] = {}
+    for op in statements(resolved.launch.body, Gemm):
+        for tile in (op.a.buffer.memory, op.b.buffer.memory):
+            if tile not in elsewhere and (place := places.named(op)):
+                read.setdefault(tile, []).append((place, id(op) in own))
+    together: dict[tuple[tuple[str, bool], ...], list[str]] = {}
+    for tile, found in read.items():
+        together.setdefault(tuple(dict.fromkeys(found)), []).append(ascii_name(tile.name))
+    for at, names in together.items():
+        where = (
+            f"right before {listed([place for place, _ in at])}, where MMAs read {'it' if len(names) == 1 else 'them'}"
+        )
+        yield ", ".join(names), where + f", {_OWNER}" * any(alone for _, alone in at)
 
 
 def _loaded(loop: Loop, pipeline: Pipeline, resolved: Resolved) -> str:
@@ -126,7 +152,7 @@ def _alternating(loop: Loop, resolved: Resolved) -> str:
     found = resolved.facts[loop, SCHEDULE]
     assert isinstance(found, PingPong)
     first = ascii_name(found.own_mmas[0].c.buffer.name)
-    return f"after gemm_wait<0>({first}), by the warpgroup whose iteration it is"
+    return f"after gemm_wait<0>({first}), {_OWNER}"
 
 
 def _computed(tile: Buffer, mmas: list[tuple[str, bool]], resolved: Resolved) -> str:

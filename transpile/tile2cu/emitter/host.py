@@ -133,7 +133,7 @@ def kargs(resolved: Resolved, printer: Printer) -> tuple[str, ...]:
 
 
 def _staying(resolved: Resolved, printer: Printer) -> tuple[Declaration, ...]:
-    """The tiles of a grid whose blocks stay, the blocks, and what they draw tiles from."""
+    """The tiles of a persistent kernel's grid, its blocks, and what they fetch tiles from."""
     persistent = persistent_in(resolved)
     if persistent is None:
         return ()

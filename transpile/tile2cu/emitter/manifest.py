@@ -15,7 +15,8 @@ from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.fact_values import value_of
 from tile2cu.emitter.host import draws, noted_grids
 from tile2cu.emitter.numerics import numerics
-from tile2cu.emitter.tma import persistent_in, producer_threads
+from tile2cu.emitter.tma import persistent_in
+from tile2cu.plan.launch_bounds import producer_threads
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, pointer_alignment
@@ -82,10 +83,10 @@ def manifest(
 def _launch(resolved: Resolved, printer: Printer, style: str) -> dict[str, Any]:
     ledger = resolved.facts[resolved.launch, SHARED_BUDGET]
     extents = [printer.text(extent) for extent in resolved.launch.grid]
-    stays = persistent_in(resolved) is not None
+    persistent = persistent_in(resolved) is not None
     return {
         **({"kernel": resolved.namespace} if resolved.namespace else {}),
-        **({"grid": ["tl::persistent_grid(tiles)"], "tiles": extents} if stays else {"grid": extents}),
+        **({"grid": ["tl::persistent_grid(tiles)"], "tiles": extents} if persistent else {"grid": extents}),
         **({"cluster": list(resolved.launch.cluster)} if resolved.launch.cluster else {}),
         "threads": resolved.launch.threads + producer_threads(resolved),
         "shared_bytes": ledger.total,

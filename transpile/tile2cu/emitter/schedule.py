@@ -39,7 +39,8 @@ def section(schedule: GridSchedule | None, printer: Printer) -> Section:
     if schedule is None:
         return NO_SECTION
     sizes = ", ".join(printer.names(size.name) for size in schedule.sizes)
-    members = [Declaration(f"int {sizes};", tuple(wrapped(_example(schedule, printer))))]
+    about = f"The launcher constructs it, and so does each thread of the kernels. {_example(schedule, printer)}"
+    members = [Declaration(f"int {sizes};", tuple(wrapped(about)))]
     texts, above = _texts(schedule, printer), {}
     for group in groups(schedule.members, frozenset()):
         above[id(group[0])] = heading(group)

@@ -14,12 +14,12 @@ from tile2cu.core.decisions import (
     STORE_STAGING,
     WARP_SPECIALISED,
     WARPS,
-    WAVES_PER_SIMD,
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Named, walk
 from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program, Scope
 from tile2cu.core.user_file import Constant
+from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import WIDTH, listed, table, wrapped
@@ -43,8 +43,8 @@ class Setting:
 class Design:
     """What is decided about a kernel: `traits` by what they are called, stages of its pipelines, and what it takes.
 
-    `shared` are the bytes of shared memory of a block, `registers` those of a thread for tiles, of `limit`: of the
-    launch that takes most.
+    `shared` are the bytes of shared memory per block, `registers` those per thread for tiles, of `limit`: of the launch
+    that takes most.
     """
 
     traits: tuple[tuple[str, Hashable], ...]
@@ -60,25 +60,14 @@ class Design:
         for resolved in launches:
             for name, trait in _traits(resolved):
                 found.setdefault(name, []).append(trait)
-        most = max(launches, key=lambda each: tile_registers(each) - _limit(each))
+        most = max(launches, key=lambda each: tile_registers(each) - registers_of_thread(each))
         return cls(
             traits=tuple((name, tuple(traits)) for name, traits in found.items()),
             stages=tuple(stages for each in launches for stages in _stages(each)),
             shared=max(each.facts[each.launch, SHARED_BUDGET].total for each in launches),
             registers=tile_registers(most),
-            limit=_limit(most),
+            limit=registers_of_thread(most),
         )
-
-
-def _limit(resolved: Resolved) -> int:
-    """The registers that a thread can have: on AMD as the launch bounds allow for the waves of each SIMD."""
-    launch, target = resolved.launch, resolved.target
-    if target.is_amd:
-        of_block = -(-launch.block_threads // (target.warp_size * target.simds))
-        waves = resolved.facts.get(launch, WAVES_PER_SIMD)
-        return target.max_registers // max(of_block, waves or 1)
-    shares = resolved.facts.get(launch, REGISTER_SHARES)
-    return shares.consumer if shares is not None else target.max_registers
 
 
 def _stages(resolved: Resolved) -> Iterator[int]:
@@ -104,7 +93,13 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     pipelines = [facts.get(loop, PIPELINE) for loop in loops]
     yield "pipelines", tuple(one and (one.producer, one.staged, one.direct is None) for one in pipelines)
     yield "schedule of the loop", tuple(type(facts.get(loop, SCHEDULE)) for loop in loops)
-    yield "staging of stores", tuple(each.where is None for each in facts.get(launch, STORE_STAGING) or ())
+    staged = facts.get(launch, STORE_STAGING) or ()
+    whole = [
+        each.layout.extents == (each.like.static_shape[::-1] if each.transposed else each.like.static_shape)
+        for each in staged
+    ]
+    yield "staging of stores", tuple((each.where is None, all_) for each, all_ in zip(staged, whole, strict=True))
+    yield "operands in registers", tuple(op.a.buffer.scope is Scope.FRAGMENT for op in gemms)
     yield "specialisation of warps", facts.get(launch, WARP_SPECIALISED) is not None
     yield "register shares", facts.get(launch, REGISTER_SHARES)
 
@@ -168,9 +163,11 @@ def _on(target: Target, message: str) -> str:
 def _taken(design: Design, target: Target) -> str:
     """What a kernel takes, in words."""
     noun = _memory(target)
-    over = design.registers > design.limit
-    registers = f"{design.registers} registers for tiles, over the {design.limit} of a thread" * over
-    registers = registers or f"{design.registers} of {design.limit} registers for tiles"
+    registers = f"{design.registers} of {design.limit} registers for tiles"
+    if design.registers > design.limit:
+        registers = (
+            f"{design.registers} registers for tiles, over the limit of {design.limit} per thread: expect spills"
+        )
     parts = [f"{design.shared:,} bytes of {noun}"] * bool(design.shared) + [registers] * bool(design.registers)
     return " and ".join(parts) or f"no {noun} and no registers for tiles"
 

@@ -19,9 +19,10 @@ from tile2cu.core.expr import Binary, Call, Const, Expr, Named, static_value, wa
 from tile2cu.core.program import Gemm, Loop, Program
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.core.user_file import Constant, Derived
-from tile2cu.emitter.tma import asked_blocks, producer_loop
+from tile2cu.emitter.tma import producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
+from tile2cu.plan.launch_bounds import asked_blocks
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
@@ -32,6 +33,7 @@ from tile2cu.styles.base.names import ascii_name
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.base.vocabulary import NAMESPACE
 
+_FULL_COL = "warps.gemm.full-col"
 _IN_A_STRING = str.maketrans({'"': "'", "\\": "/", "\n": " "})
 _INTEGER_ARITHMETIC = ("+", "-", "*", "//", "%")
 
@@ -315,7 +317,8 @@ def _threads_about(resolved: Resolved) -> tuple[str, ...]:
         f"{m} along M by {n} along N of {'the tile' if alone else listed([*dict.fromkeys(tiles)])}"
         for (m, n), tiles in found_splits.items()
     ]
-    return tuple(wrapped(f"{noun}: {', '.join(splits)}  [{', '.join(dict.fromkeys(rules))}]"))
+    why = "; FullCol: as many along N as possible" if {*rules} == {_FULL_COL} else ""
+    return tuple(wrapped(f"{noun}: {', '.join(splits)}{why}  [{', '.join(dict.fromkeys(rules))}]"))
 
 
 def _waves(resolved: Resolved, count: int) -> str:

@@ -1,7 +1,6 @@
 """TMA in the emitted text: which tensors are reached through maps, and the producer's part of the kernel."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from tile2cu.analysis import prelude
 from tile2cu.core.decisions import (
@@ -16,11 +15,11 @@ from tile2cu.core.decisions import (
     TMA_IF,
 )
 from tile2cu.core.expr import static_value
-from tile2cu.core.facts import Key
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region
 from tile2cu.core.schedule import Multiple, Persistent, Pipeline
 from tile2cu.core.shared_memory import Staging
 from tile2cu.plan.copies import BY_TMA
+from tile2cu.plan.launch_bounds import asked_blocks, producer_threads, registers_of_bounds
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.shared import overlay_of, staging_tiles
 from tile2cu.styles.base.expressions import Printer
@@ -87,7 +86,7 @@ def producer_loop(resolved: Resolved) -> tuple[Loop, Pipeline] | None:
 
 
 def persistent_in(resolved: Resolved) -> Persistent | None:
-    """How blocks that stay take their tiles; None where each block has one."""
+    """How persistent blocks take their tiles; None where each block has one."""
     return resolved.facts.get(resolved.launch, PERSISTENT)
 
 
@@ -99,36 +98,6 @@ def block_threads(resolved: Resolved) -> str:
         return "threads"
     warpgroup = resolved.facts.get(resolved.launch, REGISTER_SHARES) is not None
     return f"threads + tl::{'producer_warpgroup' if warpgroup else 'producer_threads'}"
-
-
-def producer_threads(resolved: Resolved) -> int:
-    """Threads of a block besides those that tile operations see: the other groups', or a producer's.
-
-    headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers change hands."""
-    if not is_producer(resolved):
-        return resolved.launch.block_threads - resolved.launch.threads
-    return 32 if resolved.facts.get(resolved.launch, REGISTER_SHARES) is None else 128
-
-
-def asked_blocks(resolved: Resolved) -> int:
-    """The least number of blocks per SM that the source asks for; 0 where it asks for none.
-
-    With setmaxnreg one block has all registers; AMD's compiler gets the waves per SIMD instead.
-    """
-    shares: tuple[Key[Any], ...] = (REGISTER_SHARES, SETMAXNREG)
-    taken = any(resolved.facts.get(resolved.launch, key) is not None for key in shares)
-    return 0 if taken or resolved.target.mfma else resolved.launch.least_blocks
-
-
-def registers_of_bounds(resolved: Resolved) -> int:
-    """The registers that ptxas may use for a thread where a block has an SM: each quarter of it has as many warps.
-
-    Registers are allocated to warps in units of 8 per thread.
-    [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"]
-    """
-    warps = -(-(resolved.launch.threads + producer_threads(resolved)) // 128) * 4
-    target = resolved.target
-    return min(target.max_registers, target.registers_of_block // (32 * warps) // 8 * 8)
 
 
 def _rounded(resolved: Resolved) -> str:

@@ -85,7 +85,7 @@ class Recorder:
     ranges: dict[Expr, Expr] = field(default_factory=dict)  # of block and T.Parallel indices: from 0 to this
     placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
     otherwise: dict[str, Expr] = field(default_factory=dict)  # of tensors, by name: what is outside, if not 0
-    row_values: set[str] = field(default_factory=set)  # tiles with one value a row of another
+    row_values: set[str] = field(default_factory=set)  # tiles with one value per row of another
     pipelined: int = 0  # stages of a `with T.pipeline()` whose loop is still to come
     reducer: Reducer | None = None  # of the T.attr around the current statement
     pasted: list[UserCode] = field(default_factory=list)  # C++ of the user's own

@@ -38,7 +38,7 @@ def forwarded_copies(launch: Launch) -> Launch:
         T.copy(shared, Y[bx * 4, 0])
 
     This removes two barriers, and no thread waits for the slowest load of the block. The fragment's layout must be
-    coalesced, so launches with GEMMs are unchanged. Tiles of more than 128 bytes per thread that are read twice stay in
+    coalesced, so launches with GEMMs are unchanged. Tiles of more than 128 bytes per thread that are read twice use
     shared memory, as loads would wait for registers (on an H200 log(sum(exp(x))) of 4096 halves in 32 threads has 0.87
     of the speed with forwarding).
     """

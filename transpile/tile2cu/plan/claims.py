@@ -114,7 +114,7 @@ class Reuses(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class OutlivesUse(Claim):
-    """A block stays until no other block of the cluster uses its shared memory."""
+    """A block exits after the last use of its shared memory by other blocks of the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,7 +107,7 @@ class WaitPoint(Enum):
 class MmaWait(Op):
     """Until at most `pending` of the MMAs issued last are in flight; `results` may be used from there on.
 
-    `in_flight` are the accumulators of those that are known to stay in flight.
+    `in_flight` are the accumulators of those that are known to remain in flight.
     """
 
     pending: int

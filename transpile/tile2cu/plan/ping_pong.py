@@ -147,7 +147,7 @@ class Alternation:
         )
 
     def received(self) -> PingPongPart:
-        """What an iteration of the other warpgroup leaves; values a row that follow from it are computed."""
+        """What an iteration of the other warpgroup leaves; values per row that follow from it are computed."""
         found, (_, now) = self.found, operands_of(self.found)
         body: list[Block | ops.Op] = [AwaitSignal(source=found.store, event=Event.STORED), *self._taken()]
         body.append(TakeOver(source=found.store, fragment=now, through=found.tile.name))

@@ -178,7 +178,7 @@ class RunStatement(Do):
 
 @dataclass(frozen=True, kw_only=True)
 class AwaitMmas(Do):
-    """Until the MMAs with these `results` have retired; `pending` ones stay in flight."""
+    """Until the MMAs with these `results` have retired; `pending` ones remain in flight."""
 
     results: tuple[Buffer, ...]
     pending: tuple[Buffer, ...]

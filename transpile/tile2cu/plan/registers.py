@@ -9,6 +9,7 @@ from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
+from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.mfma_steps import operand_registers, steps_held
 from tile2cu.plan.ping_pong import operands_of, values_kept
 from tile2cu.plan.resolved import Resolved
@@ -131,7 +132,7 @@ def registers(resolved: Resolved) -> Registers:
         prefetched=prefetched,
         read_operands=read_operands,
         operand_steps=operand_steps,
-        limit=resolved.target.max_registers,
+        limit=registers_of_thread(resolved),
         share=shares.consumer if shares is not None else 0,
     )
 

@@ -94,7 +94,7 @@ class PipelineBarriers:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrologueBarriers:
-    """Those of what a producer loads once; in a `persistent` kernel once a tile of work."""
+    """Those of what a producer loads once; in a `persistent` kernel once per tile of work."""
 
     bytes: int
     persistent: bool

@@ -214,7 +214,7 @@ def resolve(
     """Runs all rules, phase by phase, until the launch has all decisions, and is rewritten where a rewrite costs less.
 
     Where an operation needs a fragment with another layout, the fragment is staged through shared memory, and all
-    decisions are made again; so they are where an operand is to stay in registers, or an MMA in flight needs a copy of
+    decisions are made again; so they are where registers are to keep an operand, or an MMA in flight needs a copy of
     it. Blocks that wait for one another have no producer that prefetches for its block: no TMA, and no wgmma. `watch`
     is called with every rewrite, with the launch before it and after it.
     Errors: T2C-L001 when two rules disagree, and the errors of the rules.

@@ -20,8 +20,8 @@ WIDE = (
     Mfma("v_mfma_i32_32x32x32_i8", INT8, INT32, size=32, k=32),
 )
 
-# Twice the operations a cycle of those that gfx942 has; without scales. [AMD, "Matrix Core Programming on AMD CDNA3 and
-# CDNA4 architecture", ROCm blogs, 2025: 32 cycles]
+# Twice the operations per cycle of gfx942's; without scales. [AMD, "Matrix Core Programming on AMD CDNA3 and CDNA4
+# architecture", ROCm blogs, 2025: 32 cycles]
 WIDE_FP8 = tuple(
     Mfma("v_mfma_f32_16x16x128_f8f6f4", a, FLOAT32, size=16, k=128, operand_b=b)
     for a, b in product(OCP_FLOATS, OCP_FLOATS)

@@ -98,7 +98,7 @@ class Mfma:
 
 @dataclass(frozen=True)
 class Target:
-    """A target. `shared_limit` is the bytes a block may use; `name` is spelled as on the command line.
+    """A target. `shared_limit` is the bytes that a block may use; `name` is spelled as on the command line.
 
     `mma` and `wgmma` are NVIDIA's matrix instructions, `mfma` AMD's, those first that are preferred.
     Without `alternating_warpgroups` no two warpgroups alternate over a loop's iterations: a style may lack that.

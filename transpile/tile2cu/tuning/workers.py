@@ -43,7 +43,7 @@ class Worker(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Workers(AbstractContextManager["Workers"]):
-    """The workers of a tuning, of which each may run so many `builds` side by side; None for one a core."""
+    """The workers of a tuning, of which each may run so many `builds` side by side; None for one per core."""
 
     each: tuple[Worker, ...]
     builds: int | None = None

@@ -1,1 +1,1 @@
-"""What each name of the tile language does when it is called: one file a family, each with its table FUNCTIONS."""
+"""What each name of the tile language does when it is called: one file per family, each with its table FUNCTIONS."""

@@ -174,7 +174,7 @@ def _is_column(tile: TileValue, rows: object, columns: object) -> bool:
         raise Fault(
             "T2C-F034",
             f"a vector of {length} elements next to a tile of ({rows}, {columns}) could be one of rows or of columns",
-            help="write v[:, None] for a value a row, v[None, :] for a value a column",
+            help="write v[:, None] for one value per row, v[None, :] for one value per column",
         )
     return tile.of_rows or (length == rows and length != columns)
 

@@ -1,4 +1,4 @@
-"""AMD's CDNA: what stays in a lane's registers, and how many waves a SIMD then holds."""
+"""AMD's CDNA: what is kept in a lane's registers, and how many waves a SIMD then holds."""
 
 from collections.abc import Iterator
 

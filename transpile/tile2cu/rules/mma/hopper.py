@@ -154,7 +154,7 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     Several loops, one after another, have tiles and pipelines of their own: the producer loads for the next one early.
     Where other loops enclose it, over tiles of a block, the producer runs them, too, and loads for the next tile during
     the epilogue. The tensors' rows must suit TMA, and on a target with wgmma a warpgroup must be able to take the
-    GEMMs. On a target that has TMA and no wgmma, GEMMs stay on mma.sync, which reads TMA's swizzled tiles by ldmatrix.
+    GEMMs. On a target that has TMA and no wgmma, GEMMs use mma.sync, which reads TMA's swizzled tiles by ldmatrix.
 
     Gives: whether there is a producer warp, and why not; the conditions on the sizes of tensors that it loads, and on
     those that decide where its boxes start.

@@ -59,12 +59,12 @@ _FEWEST_BITS = 8  # of elements that do not share bytes
     ),
 )
 def in_order(op: Loop, context: Context) -> Iterator[Decision]:
-    """With a producer, vectors are prefetched one iteration earlier, and of three MMAs or more each stays in flight.
+    """With a producer, vectors are prefetched one iteration earlier, and of three MMAs or more each remains in flight.
 
     TMA's tiles have two dimensions, so that the consumers load those of one dimension, to registers; an iteration that
     starts with such a load delays its MMAs by the memory latency.
 
-    An MMA stays in flight until a statement needs its result or its operands. The last MMA waits for itself and all
+    An MMA remains in flight until a statement needs its result or its operands. The last MMA waits for itself and all
     earlier ones, so that none is in flight when the iteration's stages are released. Operands in shared memory are
     tiles that the producer loads: other tiles are written behind barriers that do not wait for MMAs. Fragments that are
     live together, operands of MMAs in flight included, must fit a thread's registers: otherwise MMAs with an operand in
@@ -73,7 +73,7 @@ def in_order(op: Loop, context: Context) -> Iterator[Decision]:
     Loops with software-pipelined MMAs, MMAs in flight across iterations or alternating warpgroups have schedules of
     their own.
 
-    Gives: the copies, which MMAs stay in flight, and before which statements they are awaited.
+    Gives: the copies, which MMAs remain in flight, and before which statements they are awaited.
     """
     pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or not pipeline.producer or context.facts.get(op, SCHEDULE) is not None:

@@ -1,4 +1,4 @@
-"""Hopper: an MMA that stays in flight while the next iteration computes its operand."""
+"""Hopper: an MMA that remains in flight while the next iteration computes its operand."""
 
 from collections.abc import Iterator
 from itertools import takewhile
@@ -129,7 +129,7 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
     ),
 )
 def mma_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
-    """The MMA that ends an iteration stays in flight while the next iteration writes its double-buffered operand.
+    """The MMA that ends an iteration remains in flight while the next iteration writes its double-buffered operand.
 
     So do several MMAs that end an iteration, of operands in shared memory. Each iteration must overwrite the operand,
     which nothing else accesses, nothing else in the loop may access the results, and there must be room: in shared

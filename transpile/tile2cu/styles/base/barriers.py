@@ -154,4 +154,4 @@ def _of_scheduler(producer: Producer, consumers: str) -> Iterator[_Row]:
     yield "scheduled_tiles.full[i]", f"{fetching}: publishes tile i", readers, "RAW work[i]"
     yield "scheduled_tiles.empty[i]", consumers, fetching, "WAR work[i]"
     if persistent.idle is not None:
-        yield "scheduled_tiles.wanted", "producer, once a tile", fetching, "the fetch of the next tile"
+        yield "scheduled_tiles.wanted", "producer, once per tile", fetching, "the fetch of the next tile"

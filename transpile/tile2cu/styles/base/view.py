@@ -61,7 +61,7 @@ class KernelParts:
     """What a style writes of one kernel, and of the types that it depends on.
 
     `maps` are the functions that make tensor maps. `producer` comes before the fragments: the producer warp's part. In
-    a persistent kernel `each_tile` is what a tile begins with, `counted` what its iterations are counted by, and `end`
+    a persistent kernel `each_tile` is what a tile begins with, `counted` what counts its iterations, and `end`
     what comes behind the last tile. `work` are the structs of what a tile scheduler publishes, `work_type` declares a
     variable of it, and `next_tile` is the call that gives the block's next tile where the schedule is dynamic. All
     threads do `start` first. `own_layouts` are shared tiles that the style stores as it, not a rule, decides:

@@ -136,7 +136,7 @@ def _rolled(op: Overlapped, loop: FromZero, role: Role, kernel: Parts) -> Statem
     state, barriers = role.state(tile), role.barriers(tile)
     printer.stages |= {each.name: f"{k} % {WRITTEN_STAGES}" for each in op.written}
     released = printer.names.fresh(f"released_{state}")
-    what, are, these = ("MMA", "is", "this one stays") if len(sums) == 1 else ("MMAs", "are", "these stay")
+    what, are, these = ("MMA", "is", "this one remains") if len(sums) == 1 else ("MMAs", "are", "these remain")
     note = (
         f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
         f"{listed(tiles)}, which {'has' if len(tiles) == 1 else 'have'} two stages. All warps have waited for the "
@@ -359,8 +359,8 @@ class Overlap:
             case AwaitMmas(results=results, pending=pending, shift=shift):
                 note = ""
                 if pending:
-                    stay = "stays" if len(pending) == 1 else "stay"
-                    note = f"  // {listed([names(tile.name) for tile in pending])} {stay} in flight"
+                    remain = "remains" if len(pending) == 1 else "remain"
+                    note = f"  // {listed([names(tile.name) for tile in pending])} {remain} in flight"
                 elif shift and not last:
                     note = "  // before its operands and accumulator are written"
                 done = fences(tuple(names(tile.name) for tile in results))

@@ -163,7 +163,7 @@ class Mmas:
         """A wait for MMAs; behind it their results may be read."""
         names = self.printer.names
         flying = [names(tile.name) for tile in op.in_flight]
-        about = f"  // {listed(flying)} {'stays' if len(flying) == 1 else 'stay'} in flight" if flying else ""
+        about = f"  // {listed(flying)} {'remains' if len(flying) == 1 else 'remain'} in flight" if flying else ""
         resolved = fences(tuple(names(tile.name) for tile in op.results))
         above = ("until this MMA and those issued before it are done",) * (op.point is ops.WaitPoint.ISSUED)
         return text_line(f"warpgroup_wait<{op.pending}>();{about}\n{resolved}", op.source.span.line, above)

@@ -17,9 +17,10 @@ from tile2cu.styles.base.names import Names
 class Texts:
     """How a loop's iterations are written: the number of one, `k`, which counts from 0, and the trip count.
 
-    `stage` is the pipeline's where that continues from loop to loop. `before`, added to `k`, counts the iterations of
-    tiles of work that are done; `first_before` those of a published tile, if the loop `publishes` one. `variable`
-    declares the user's own; `count` is a name for the trip count `trips`. `counted`: the loop runs several times.
+    `stage` is the pipeline's where that continues from loop to loop, `stages` names its depth. `before`, added to `k`,
+    counts the iterations of tiles of work that are done; `first_before` those of a published tile, if the loop
+    `publishes` one. `variable` declares the user's own; `count` is a name for the trip count `trips`. `counted`: the
+    loop runs several times.
     """
 
     k: str
@@ -27,6 +28,7 @@ class Texts:
     before: str
     first_before: str
     publishes: bool
+    stages: str
     trips: str
     count: str
     variable: str
@@ -36,7 +38,11 @@ class Texts:
     @property
     def done(self) -> str:
         """What follows a run, of an iteration at least, of a loop whose earlier runs are `counted`."""
-        return f"k_base += {self.count};"
+        return self.advanced(self.count)
+
+    def advanced(self, count: str) -> str:
+        """The iterations that are done, `count` more: modulo twice the stages, so that they never overflow."""
+        return f"k_base = (k_base + {count}) % (2 * {self.stages});"
 
     @property
     def parts(self) -> dict[str, str]:
@@ -76,6 +82,7 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
         before=before,
         first_before=first_before,
         publishes=publishes,
+        stages=stages,
         trips=loop.trips,
         count=loop.count or "num_iterations",
         variable=loop.variable,

@@ -170,7 +170,7 @@ class Operations:
             about = "until this MMA and those issued before it are done"
             return replace(text_line(call, op.source.span.line), comments=(about,))
         flying = [self.printer.tile(tile) for tile in op.in_flight]
-        about = f"  // {listed(flying)} {'stays' if len(flying) == 1 else 'stay'} in flight" if flying else ""
+        about = f"  // {listed(flying)} {'remains' if len(flying) == 1 else 'remain'} in flight" if flying else ""
         return text_line(call + about, op.source.span.line)
 
     def _clear_if(self, op: ops.ClearIf) -> StatementView:

@@ -223,9 +223,9 @@ class _Loop:
                 done = ", ".join(names(tile.name) for tile in results if tile not in pending)
                 note = ""
                 if pending:
-                    stay = "stays" if len(pending) == 1 else "stay"
+                    remain = "remains" if len(pending) == 1 else "remain"
                     of = "" if done else f" of iteration {k}"
-                    note = f"  // {listed([names(tile.name) for tile in pending])}{of} {stay} in flight"
+                    note = f"  // {listed([names(tile.name) for tile in pending])}{of} {remain} in flight"
                 elif shift and self.op.first and not any(do is each for each in self.op.phases.epilogue):
                     note = "  // before its operands and accumulator are written"
                 return [self.line(f"{tl.GEMM_WAIT}<{len(pending)}>({done});{note}")]

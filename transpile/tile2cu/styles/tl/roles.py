@@ -62,11 +62,11 @@ class Roles:
         return (*at, *[counted] * (texts.count == "num_iterations"))
 
     def counted(self) -> str:
-        """What the iterations of a tile of work are counted by in a persistent kernel; empty in others."""
+        """What adds the iterations of a tile of work to those that are done in a persistent kernel; empty in others."""
         if self.producer.persistent is None:
             return ""
         with self.body.iterations(self.producer.iterations) as texts:
-            return texts.count if self.producer.way is None else texts.k
+            return texts.advanced(texts.count if self.producer.way is None else texts.k)
 
     def next_tile(self) -> str:
         """The consumers' call for the next tile of work; empty where the schedule is static."""
@@ -194,7 +194,7 @@ class Roles:
 
     def _counted_runs(self) -> list[str]:
         """The declaration of what counts the iterations of earlier runs of a loop."""
-        about = "iterations of earlier runs of the loop: the pipelines continue after them"
+        about = "iterations of earlier runs, modulo twice the stages: the pipelines continue after them"
         return [f"int k_base = 0;  // {about}"] if self.producer.iterations.counted else []
 
     def _ring(self, ring: Ring) -> str:
@@ -252,7 +252,7 @@ class Roles:
         """What the producer of a persistent kernel loads for a tile of work."""
         with self.body.iterations(self.producer.iterations) as texts:
             loads = self.body.views(self.producer.loads)
-        done = text_line(f"k_base += {texts.count};")
+        done = text_line(texts.done)
         if persistent.idle is not None:
             line = self.producer.loop.span.line
             return (StatementView("load_iterations", texts.parts, line, body=loads, gap=True), done)
@@ -263,7 +263,9 @@ class Roles:
         ring = pipeline_name(self.producer.rings[0].tile, self.printer.names)
         end = text_line(f"if ({tl.THREAD}() == threads) {ring}.end(k_base + tile_iter);")
         (visits,) = self.body.views(self.producer.nested)
-        return (replace(visits, gap=True), end)
+        with self.body.iterations(self.producer.iterations) as texts:
+            done = text_line(f"k_base %= 2 * {texts.stages};")
+        return (replace(visits, gap=True), end, done)
 
     def _drawing(self, persistent: Persistent) -> dict[str, str]:
         """How a producer draws tiles of work, and which it skips; empty where each block has its own."""
