@@ -3,7 +3,7 @@
 from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.program import Buffer, Reduce, Reduction, Store
-from tile2cu.plan.producer_ops import Overlapped, Part, PartKind, RunPart
+from tile2cu.plan.producer_ops import Overlapped, Part, PartKind, Rescale, RunPart
 from tile2cu.plan.structure import Block
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -36,6 +36,13 @@ def wish_of(kind: PartKind, tile: Buffer, block: Block, names: Names, *, rescale
     if any(call.function in ("exp", "exp2") for call in calls):
         return f"exp_rescale_{name}" if rescales else f"exp_{name}"
     return f"rescale_{name}" if rescales else f"compute_{name}"
+
+
+def rescale_skipped(op: Rescale, names: Names) -> tuple[str, ...]:
+    """The comment on a factor that is filled with 1."""
+    after = names(op.factor.after.name)
+    about = f"where no row's {after} changes the factor is 1 in the whole warp: the rescale is skipped  [{op.rule}]"
+    return tuple(wrapped(about, BODY_WIDTH))
 
 
 def timeline(op: Overlapped, mask: str, k: str, names: Names) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tile2cu.analysis.accesses import buffers_read
+from tile2cu.core.schedule import RowFactor
 from tile2cu.core.shared_memory import ACTIVE_ROW
 from tile2cu.plan.producer_ops import (
     AwaitLoads,
@@ -28,7 +29,16 @@ from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import literal
 from tile2cu.styles.base.loops import FromZero
-from tile2cu.styles.base.overlap import UNMASKED, in_flight, own_trips, part_wish, released_late, timeline
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.overlap import (
+    UNMASKED,
+    in_flight,
+    own_trips,
+    part_wish,
+    released_late,
+    rescale_skipped,
+    timeline,
+)
 from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called, fields
@@ -166,6 +176,12 @@ def _rolled(op: Overlapped, loop: FromZero, role: Role, kernel: Parts) -> Statem
     return StatementView("block", {}, comments=tuple(wrapped(note, BODY_WIDTH)), body=shown)
 
 
+def skipped(factor: RowFactor, names: Names) -> tuple[str, str]:
+    """(what fills a factor of rows with 1, the condition that a row of the warp has another)."""
+    fill = f"fill({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"
+    return fill, f"{words.VALUES_CHANGED}({names(factor.before.name)}, {names(factor.after.name)})"
+
+
 @dataclass
 class Overlap:
     """Prints the parts of an iteration as lambdas, each once, and the phases that call them."""
@@ -298,11 +314,9 @@ class Overlap:
     def _vote(self, rescale: Rescale) -> tuple[StatementView, StatementView]:
         """The vote on whether a row of the warp has another factor than 1, and the factor where it is 1."""
         factor, names = rescale.factor, self.kernel.printer.names
-        before, after = names(factor.before.name), names(factor.after.name)
-        about = f"where no row's {after} changes the factor is 1 in the whole warp: the rescale is skipped"
-        fill = f"fill({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"
-        ones = text_line(fill, 0, tuple(wrapped(f"{about}  [{rescale.rule}]", BODY_WIDTH)))
-        return text_line(f"const bool {self.changed} = {words.VALUES_CHANGED}({before}, {after});"), ones
+        fill, changed = skipped(factor, names)
+        ones = text_line(fill, 0, rescale_skipped(rescale, names))
+        return text_line(f"const bool {self.changed} = {changed};"), ones
 
     def _masks(self, mask: Mask) -> tuple[StatementView, StatementView]:
         """Two lambdas: whether an iteration has a masked element, and the mask."""

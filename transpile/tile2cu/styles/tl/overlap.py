@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from tile2cu.core.schedule import RowFactor
 from tile2cu.plan.producer_ops import (
     AwaitLoads,
     AwaitMmas,
@@ -15,9 +16,10 @@ from tile2cu.plan.producer_ops import (
     RunPart,
     RunStatement,
 )
-from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.constants import WRITTEN_STAGES
-from tile2cu.styles.base.expressions import Printer, literal
+from tile2cu.styles.base.expressions import literal
+from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.overlap import (
     UNMASKED,
     comment_lines,
@@ -25,6 +27,7 @@ from tile2cu.styles.base.overlap import (
     own_trips,
     part_wish,
     released_late,
+    rescale_skipped,
     timeline,
 )
 from tile2cu.styles.base.pipelined import part_name, release_method
@@ -56,14 +59,10 @@ def overlapped(op: Overlapped, texts: Texts, body: Parts) -> StatementView:
     )
 
 
-def rescaled(op: Rescale, printer: Printer) -> tuple[StatementView, str]:
-    """The factor where it is 1, and the condition under which a row of the warp has another."""
-    factor, names = op.factor, printer.names
-    changed = names(factor.after.name)
-    about = f"where no row's {changed} changes the factor is 1 in the whole warp: the rescale is skipped  [{op.rule}]"
+def skipped(factor: RowFactor, names: Names) -> tuple[str, str]:
+    """(what fills a factor of rows with 1, the condition that a row of the warp has another)."""
     fill = f"{tl.FILL}({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"
-    ones = text_line(fill, 0, tuple(wrapped(about, BODY_WIDTH)))
-    return ones, f"{tl.ANY_CHANGED}({names(factor.before.name)}, {names(factor.after.name)})"
+    return fill, f"{tl.ANY_CHANGED}({names(factor.before.name)}, {names(factor.after.name)})"
 
 
 @dataclass
@@ -118,7 +117,8 @@ class _Loop:
 
     def _voting(self, view: StatementView, rescale: Rescale) -> StatementView:
         """The part under the second MMA of the iteration before; it returns whether any factor is not 1."""
-        ones, condition = rescaled(rescale, self.body.printer)
+        fill, condition = skipped(rescale.factor, self.body.printer.names)
+        ones = text_line(fill, 0, rescale_skipped(rescale, self.body.printer.names))
         vote = text_line(f"const bool {self.changed} = {condition};")
         scale = StatementView("branch", {"condition": self.changed}, body=self.body.views(rescale.compute))
         return replace(view, body=(*view.body, vote, ones, scale, text_line(f"return {self.changed};")))
