@@ -312,7 +312,7 @@ CUTE_DEVICE void load_operand_A(const Atom& atom, const Mma& mma, const Tile& ti
   using namespace cute;
   using Source = typename Tile::value_type;
   const auto load = make_tiled_copy_C(atom, mma);
-  const auto slice = load.get_slice(threadIdx.x);
+  const auto slice = slice_of(load);
   const auto from = slice.partition_S(by_layout(tile));
   if constexpr (std::is_same<Source, typename To::value_type>::value) {
     copy(load, from, slice.retile_D(to));

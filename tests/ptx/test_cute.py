@@ -422,6 +422,16 @@ def test_attention_whose_mmas_overlap(shape: tuple[int, ...], is_causal: bool) -
 
 
 @pytest.mark.nightly
+def test_attention_whose_warpgroups_hold_the_same_operand() -> None:
+    """Two warpgroups share the columns of both MMAs; each has all of the second's A operand in registers."""
+    q, k, v = (RNG.standard_normal((1, 150, 2, 128)).astype(np.float16) for _ in range(3))
+    sizes = {"dim": 128, "block_M": 64, "block_N": 64, "threads": 256, "is_causal": True}
+    found = load("attention", target=HOPPER, **sizes)(q, k, v)
+    assert found.tobytes() == load("attention", "tl", HOPPER, **sizes)(q, k, v).tobytes()
+    np.testing.assert_allclose(np.asarray(found, np.float32), attention(q, k, v, is_causal=True), atol=4e-3)
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["gemm_clusters", "gemm_few_rows"])
 def test_blocks_of_a_cluster_add_their_parts(name: str) -> None:
     """Each block copies its sums, or other blocks' rows of them, to the shared memory of another block."""
@@ -478,13 +488,17 @@ def test_multicast_and_barriers_of_the_users(sizes: tuple[int, int, int]) -> Non
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("splits", [1, 3])
-def test_mla_decode_whose_warpgroups_share_the_columns(splits: int) -> None:
-    """Each warpgroup has half of the columns of both MMAs; rows are reduced through shared memory."""
+def test_mla_decode_whose_warpgroups_alternate(splits: int) -> None:
+    """Each has its own iterations' scores, passes them to the other, and has half of the columns of the output."""
     heads, lengths = 70, np.array([130, 77], np.int32)
     shapes = ((2, heads, 128), (2, heads, 32), (2, 130, 128), (2, 130, 32))
     q, q_pe, kv, k_pe = (RNG.standard_normal(shape).astype(np.float16) for shape in shapes)
-    kernel = load("mla_decode", target=HOPPER, dim=128, pe_dim=32, block_N=32, num_split=splits)
-    found = np.asarray(kernel(q, q_pe, kv, k_pe, lengths), np.float32)
+    sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "num_split": splits}
+    kernel, other = (load("mla_decode", style, HOPPER, **sizes) for style in ("cute", "tl"))
+    assert "NamedBarrier::sync" in kernel.source
+    result = kernel(q, q_pe, kv, k_pe, lengths)
+    assert result.tobytes() == other(q, q_pe, kv, k_pe, lengths).tobytes()
+    found = np.asarray(result, np.float32)
     for batch, length in enumerate(lengths):
         values = kv[batch, :length].astype(np.float32)
         keys = np.concatenate((values, k_pe[batch, :length]), axis=1)

@@ -40,7 +40,7 @@ def operands_of(found: schedule.PingPong) -> tuple[Buffer, Buffer]:
     """The fragments of the last MMA's operand: of a warpgroup's own iteration, and of the one that it is at."""
     base = found.tile.name.removesuffix("_shared")
     like = replace(found.store.src.buffer, dtype=found.tile.dtype)
-    return replace(like, name=f"{base}_own"), _now(replace(like, name=base))
+    return replace(like, name=f"{base}_own"), now_of(replace(like, name=base))
 
 
 def values_kept(found: schedule.PingPong) -> tuple[Buffer, ...]:
@@ -96,7 +96,7 @@ def ping_pong(
             WarpgroupSteps(
                 own=(hold, *run(keep)),
                 other=(began, IfNext(shift=0, followed=early, last=taken)),
-                both=both(tuple(map(_now, values_kept(found)))),
+                both=both(tuple(map(now_of, values_kept(found)))),
                 early=True,
                 parts=() if keep is None else (keep,),
             ),
@@ -171,7 +171,7 @@ class Alternation:
     def kept(self) -> PingPongPart | None:
         """What sets aside the values that both need of an iteration while the next one's are computed."""
         values = values_kept(self.found)
-        copies = tuple(CopyRegisters(source=self.found.second, src=tile, dst=_now(tile)) for tile in values)
+        copies = tuple(CopyRegisters(source=self.found.second, src=tile, dst=now_of(tile)) for tile in values)
         return (
             PingPongPart(kind=PingPongKind.KEEP, tile=self.found.tile, contents=copies, asks=False) if copies else None
         )
@@ -211,7 +211,7 @@ class Alternation:
         return AddUp(source=self.op, total=running.total, through=handed_name(running.total))
 
 
-def _now(tile: Buffer) -> Buffer:
+def now_of(tile: Buffer) -> Buffer:
     """The fragment with a tile's elements of the iteration whose last MMA is next."""
     return replace(tile, name=f"{tile.name}_now")
 

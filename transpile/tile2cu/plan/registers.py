@@ -11,7 +11,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
 from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.mfma_steps import operand_registers, steps_held
-from tile2cu.plan.ping_pong import operands_of, values_kept
+from tile2cu.plan.ping_pong import now_of, operands_of, values_kept
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
 
@@ -53,6 +53,11 @@ class Alternation:
     kept: tuple[Buffer, ...]
     operands: tuple[Buffer, ...]
     computed: Buffer
+
+    def besides(self, tile: Buffer) -> tuple[Buffer, ...]:
+        """The fragments of a tile's layout that a warpgroup holds besides it, of other iterations."""
+        kept = (now_of(tile),) if tile in self.kept else ()
+        return (*kept, *(self.operands if tile is self.computed else ()))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -101,7 +101,6 @@ class Target:
     """A target. `shared_limit` is the bytes that a block may use; `name` is spelled as on the command line.
 
     `mma` and `wgmma` are NVIDIA's matrix instructions, `mfma` AMD's, those first that are preferred.
-    Without `alternating_warpgroups` no two warpgroups alternate over a loop's iterations: a style may lack that.
     `load_lds` are the bytes per lane of one global_load_lds; elements of `transposing_reads` bytes
     can be read from shared memory across rows. `fp8` is whose 8-bit floating point the target's
     instructions mean: OCP's, or FNUZ, without infinities and negative zero. `max_registers`, of 4 bytes, are a
@@ -125,7 +124,6 @@ class Target:
     multiprocessors: int = 108  # the number that drivers report
     wgmma: tuple[Wgmma, ...] = ()
     tma: bool = False
-    alternating_warpgroups: bool = True
     mfma: tuple[Mfma, ...] = ()
     load_lds: tuple[int, ...] = ()
     transposing_reads: tuple[int, ...] = ()

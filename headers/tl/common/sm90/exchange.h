@@ -23,16 +23,19 @@ template <class Tile> TL_DEVICE void print_own(const char* name, const Tile& til
 // Events of an iteration: its MMAs have been issued; the fragment for the other warpgroup is in shared memory.
 enum IterationEvent { mma_started, fragment_stored };
 
+// The named barrier of an event of iteration k; headers/tl and kernels synchronise by barriers 0 and 1.
+TL_DEVICE int event_barrier(IterationEvent event, int k) { return 2 + 2 * event + k % 2; }
+
 // Arrives at the named barrier of an event of iteration k, which is this warpgroup's, and does not wait. The other
 // warpgroup sees what this thread wrote to shared memory once it has synchronised with the event. Called by: every
 // thread of the warpgroup.
 template <int threads> TL_DEVICE void named_barrier_arrive(IterationEvent event, int k) {
-  barrier_arrive(2 + 2 * event + k % 2, threads);
+  barrier_arrive(event_barrier(event, k), threads);
 }
 // Waits at the named barrier until the other warpgroup has arrived for its iteration k. Called by: every thread of the
 // warpgroup.
 template <int threads> TL_DEVICE void named_barrier_sync(IterationEvent event, int k) {
-  barrier_sync(2 + 2 * event + k % 2, threads);
+  barrier_sync(event_barrier(event, k), threads);
 }
 
 // Stores a fragment to shared memory for the other warpgroup. The calling warpgroup holds the whole tile; fragments of

@@ -63,8 +63,6 @@ def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the parts of an iteration and their order; for a running sum, that each thread keeps a partial sum.
     """
-    if not context.target.alternating_warpgroups:  # the style prints no such loop
-        return
     if warpgroups(context.launch) != _GROUPS or not all_on_wgmma(op, context) or not is_at_top(op, context.launch):
         return
     pipeline = pipeline_of(op, context.launch, producer=True)

@@ -1,6 +1,7 @@
 """The table of a producer's barriers: whose arrivals complete a phase, who waits for it, and the hazard it orders."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tile2cu.plan.producer_ops import Iterations, Ring
 from tile2cu.plan.roles import Producer, SlabbedStages
@@ -28,8 +29,19 @@ def numbered(wish: str, of: Iterations, names: Names) -> str:
     return names(f"__{wish}_{of.number}")
 
 
-def barrier_table(producer: Producer, names: Names, stages: str = "") -> tuple[str, ...]:
-    """A line for each barrier, under their heads, and what holds for all; `stages` names a ping-pong loop's depth."""
+@dataclass(frozen=True, kw_only=True)
+class SlabWords:
+    """How a style writes what the comments on a ping-pong loop's barriers name: the number of `stages`, the wait for an
+    MMA's result. Named barriers of events have numbers behind `reserved` ones.
+    """
+
+    stages: str
+    wait: str
+    reserved: int = 0
+
+
+def barrier_table(producer: Producer, names: Names, words: SlabWords) -> tuple[str, ...]:
+    """A line for each barrier, under their heads, and what holds for all."""
     about = (
         "The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each "
         "consumer warp arrives once. TMA writes out-of-bounds elements as zeros."
@@ -38,7 +50,7 @@ def barrier_table(producer: Producer, names: Names, stages: str = "") -> tuple[s
         about += f" A cluster's first block multicasts the tiles that its blocks share  [{producer.multicast_rule}]"
     lines = table((_HEAD, *_rows(producer, names)), BODY_WIDTH)
     if producer.stages is not None:
-        return (*lines, *wrapped(about, BODY_WIDTH), *_about_slabs(producer.stages, stages, names))
+        return (*lines, *wrapped(about, BODY_WIDTH), *_about_slabs(producer.stages, words, names))
     return (*lines, *wrapped(about, BODY_WIDTH))
 
 
@@ -91,24 +103,26 @@ def _of_slabs(stages: SlabbedStages, names: Names) -> Iterator[_Row]:
         yield SYNC_READERS, both, both, f"WAR {names(tile)}, by {names(staging)}"
 
 
-def _about_slabs(stages: SlabbedStages, count: str, names: Names) -> Iterator[str]:
+def _about_slabs(stages: SlabbedStages, words: SlabWords, names: Names) -> Iterator[str]:
     """Who reads and releases each slab, why that suffices, and the numbers of the named barriers."""
     first, last, slab = names(stages.first), names(stages.last), names(SLAB)
+    count, waited, issued, stored = words.stages, words.wait.format, words.reserved + 2, words.reserved + 4
     yield from table((("slabs of tile k", "read by", "released by"), *_slabs(stages, names)), BODY_WIDTH)
     ordinary = [f"{ALLREDUCE_SUM} (twice)"] * bool(stages.exchanged) + [SYNC_READERS] * bool(stages.reuses)
     behind = f", {listed(ordinary)} 1" if ordinary else ""
+    behind += f" (NamedBarrier adds {words.reserved} to an event's)" if words.reserved else ""
     for about in (
         f"Tile k is in stage s = k % {count}. Consumers wait for the phase of full with parity k / {count} % 2, the "
         "producer for the phase of empty with the opposite parity, which a barrier without any arrival passes: it "
         f"loads the first {count} tiles without waiting.",
         f"RAW: the owner of iteration k, warpgroup k % 2, waits for full[s][{slab}] before slab {slab} of {first} k. "
         f"The other warpgroup reads tile k only in {last} k, after it has waited at {FRAGMENT_STORED} k, at which "
-        f"the owner arrives after gemm_wait<0>({first}), so after all slabs have arrived.",
-        f"WAR: warpgroup g releases its slabs after gemm_wait<0>({last}), the last of its own reads. The other one "
+        f"the owner arrives after {waited(first)}, so after all slabs have arrived.",
+        f"WAR: warpgroup g releases its slabs after {waited(last)}, the last of its own reads. The other one "
         f"reads them only in {first} k, as the owner: these reads are complete before it arrives at "
         f"{FRAGMENT_STORED} k, where g waits before {last} k.",
-        f"Named barriers: {MMA_STARTED} 2 (k is even), {FRAGMENT_STORED} 4 + k % 2{behind}. Iteration k + 2 uses those "
-        f"of k again. No arrival for k + 2 completes a phase of k: the arriving warpgroup has passed "
+        f"Named barriers: {MMA_STARTED} {issued} (k is even), {FRAGMENT_STORED} {stored} + k % 2{behind}. Iteration "
+        f"k + 2 uses those of k again. No arrival for k + 2 completes a phase of k: the arriving warpgroup has passed "
         f"{FRAGMENT_STORED} k + 1, at which the other one arrives after its waits of iteration k.",
     ):
         yield from wrapped(about, BODY_WIDTH)
@@ -132,6 +146,11 @@ def _columns(slabs: Slabs, names: Names) -> str:
 def numbers(slabs: range) -> str:
     """Slabs by their numbers: `0-3`."""
     return f"{slabs[0]}-{slabs[-1]}" if len(slabs) > 1 else str(slabs[0])
+
+
+def of_first_part(stages: SlabbedStages) -> str:
+    """Whose part of a stage begins with its first slab."""
+    return f"of a stage's {stages.total} slabs warpgroup 0 releases the first {len(stages.parts[0])}"
 
 
 def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_Row]:

@@ -13,10 +13,13 @@ from tile2cu.core.layout import (
     Slice,
     SplitColumns,
     WgmmaAccumulator,
+    slice_of,
 )
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaOperandA, MfmaTile
+from tile2cu.plan.registers import Alternation
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.digits import coordinates
+from tile2cu.styles.base.names import Names
 
 
 def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> str:
@@ -55,6 +58,31 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
         alike = f"{layout.replicas} threads hold the same value"
         text += f"; {_in_all(layout) if layout.replicas == layout.threads_of_block else alike}"
     return text + (in_cute_notation(layout) if in_tv else "")
+
+
+def of_now(alternation: Alternation, names: Names) -> tuple[str, ...]:
+    """Which iteration fragments of other names belong to."""
+    in_both = names(alternation.operands[1].name)
+    return (
+        "names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them:",
+        f"{in_both} in both; the others in warpgroup 1, which computes them one iteration earlier",
+    )
+
+
+def of_alternating(layout: FragmentLayout, own: FragmentLayout, alternation: Alternation, names: Names) -> str:
+    """The same where warpgroups alternate: each has a tile of its `own` layout, and rows of it."""
+    shape = ", ".join(map(str, layout.shape))
+    text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape}); each warpgroup "
+    if layout == own:
+        *mine, now = (names(each.name) for each in (alternation.computed, *alternation.operands))
+        text += f"holds a whole tile, in {listed(mine)} that of its own iteration, in {now} that of the iteration "
+        text += "whose MMA is next, its warp w rows 16 w to 16 w + 15 of each 64 rows"
+        return text + in_cute_notation(layout)
+    if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
+        groups = layout.threads_of_block // 128
+        same = f"{layout.replicas // groups} threads of a warpgroup hold the same value"
+        return f"{text}holds values of its own; {same}"
+    return described(layout)
 
 
 def _in_all(layout: FragmentLayout) -> str:

@@ -3,12 +3,20 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.shared_memory import Aliasing, Part
+from tile2cu.core.shared_memory import Aliasing, Part, Workspace
 from tile2cu.plan import shared
 from tile2cu.styles.base.comments import wrapped
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.base.vocabulary import SHARED
+
+PASSES_FRAGMENT = "; passes a fragment between the warpgroups"
+
+
+def passes_values(space: Workspace, rule: str, names: Names) -> str:
+    """The comment on what values of rows pass through from one warpgroup to the other."""
+    assert space.row_values is not None
+    return f"{space.bytes:,} bytes; passes {names(space.row_values.name)} between the warpgroups  [{rule}]"
 
 
 def swizzled(layout: SharedLayout) -> str:

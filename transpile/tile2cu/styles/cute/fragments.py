@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 
 from tile2cu.core.dtype import FLOAT32
@@ -23,7 +24,7 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.registers import Fragment
 from tile2cu.styles.base.comments import listed, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.layouts import described
+from tile2cu.styles.base.layouts import described, of_alternating, of_now
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute import wgmma
@@ -76,7 +77,7 @@ class Fragments:
     def __post_init__(self) -> None:
         """Errors: T2C-E034 for a layout that no TiledMMA and no TiledCopy has."""
         span, same = self.plan.launch.span, dict[FragmentLayout, list[Fragment]]()
-        for each in self.plan.registers.fragments:
+        for each in self.held:
             assert each.layout is not None
             if each.tile.of is not None:
                 raise unsupported(f"{each.tile.name}, a fragment in another shape", span)
@@ -107,8 +108,24 @@ class Fragments:
             layout=layout,
             shape=self.shape(extents),
             type=self._mma(layout) if isinstance(layout, ACCUMULATORS) else _tiled_copy(layout, "float"),
-            about=(about, *wrapped(f"{described(layout, part)}  [{rule}]")),
+            about=(about, *wrapped(f"{self._described(layout, part)}  [{rule}]")),
         )
+
+    @cached_property
+    def held(self) -> tuple[Fragment, ...]:
+        """The fragments; where warpgroups alternate, behind each those of other iterations."""
+        alternation, held = self.plan.registers.alternation, list[Fragment]()
+        for each in self.plan.registers.fragments:
+            others = alternation.besides(each.tile) if alternation is not None else ()
+            held += [each, *(replace(each, tile=tile) for tile in others)]
+        return tuple(held)
+
+    def _described(self, layout: FragmentLayout, part: str) -> str:
+        """A layout in words."""
+        alternation = self.plan.registers.alternation
+        if alternation is None:
+            return described(layout, part)
+        return of_alternating(layout, self.layout(alternation.computed), alternation, self.printer.names)
 
     def _mma(self, layout: MmaAccumulator | WgmmaAccumulator) -> str:
         """The TiledMMA of the MMAs into accumulators of a layout; of warpgroups' MMAs that of the first."""
@@ -172,8 +189,7 @@ class Fragments:
         return layout.along_n if isinstance(layout, WgmmaAccumulator) else 1
 
     def _mma_of(self, layout: FragmentLayout) -> Iterator[Fragment]:
-        fragments = self.plan.registers.fragments
-        return (each for each in fragments if each.layout == layout and each.tile.name in self.mmas)
+        return (each for each in self.held if each.layout == layout and each.tile.name in self.mmas)
 
     def own(self, name: str, suffix: str) -> str:
         """The name of what belongs to a tile: its layout, its TiledMMA, a view of it."""
@@ -191,7 +207,7 @@ class Fragments:
 
     def layout(self, tile: Buffer) -> FragmentLayout:
         """The layout of a fragment."""
-        return next(each.layout for each in self.plan.registers.fragments if each.tile is tile and each.layout)
+        return next(each.layout for each in self.held if each.tile.name == tile.name and each.layout)
 
     def partition(self, layout: FragmentLayout, span: Span) -> Partition:
         """The partition that has a layout, or whose rows or columns a slice has."""
@@ -240,8 +256,7 @@ class Fragments:
 
     def _tiles_of(self, partition: Partition) -> list[str]:
         """The fragments that a partition is of."""
-        held = self.plan.registers.fragments
-        return [self.printer.names(each.tile.name) for each in held if each.layout == partition.layout]
+        return [self.printer.names(each.tile.name) for each in self.held if each.layout == partition.layout]
 
     def _equal_extents(self, partition: Partition) -> Iterator[str]:
         """What must hold for one partition to be that of several tiles, whose extents have other names."""
@@ -255,12 +270,17 @@ class Fragments:
 
     def tensors(self) -> Iterator[Declaration]:
         """The fragments, then the views that statements use."""
+        alternation = self.plan.registers.alternation
+        first = of_now(alternation, self.printer.names) if alternation is not None else ()
         for each in self.plan.registers.declared:
             if not isinstance(each, Fragment):
                 yield self._local(each.tile)
                 continue
             comments = tuple(wrapped(each.tile.comment)) if each.tile.comment else ()
-            yield replace(self._tensor(each), comments=comments)
+            yield replace(self._tensor(each), comments=(*first, *comments))
+            first = ()
+            others = alternation.besides(each.tile) if alternation is not None else ()
+            yield from (self._tensor(replace(each, tile=tile)) for tile in others)
         yield from map(Declaration, self.views.values())
 
     def _local(self, tile: Buffer) -> Declaration:

@@ -12,6 +12,7 @@ from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import copy_ops, ops, producer_ops, structure
 from tile2cu.plan.claims import Claim, ElementsTogether, Evicts, Streams
 from tile2cu.plan.kernel import Kernel
+from tile2cu.plan.ping_pong_ops import LoadSlabs, MmaOfSlabs, PingPong
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.plan.traversal import operations
 from tile2cu.styles.base.claims import comment, fence_comment
@@ -36,6 +37,7 @@ from tile2cu.styles.cute.fragments import Fragments
 from tile2cu.styles.cute.maps import ByTma, Maps
 from tile2cu.styles.cute.mma import Mmas
 from tile2cu.styles.cute.parts import Parts
+from tile2cu.styles.cute.ping_pong import load_slabs, mma_of_slabs, ping_pong
 from tile2cu.styles.cute.producer import Role
 from tile2cu.styles.cute.reductions import Reductions
 from tile2cu.styles.cute.shared import SharedTiles
@@ -46,6 +48,9 @@ OfProducer = (
     producer_ops.Produce
     | producer_ops.Consume
     | producer_ops.Overlapped
+    | PingPong
+    | LoadSlabs
+    | MmaOfSlabs
     | producer_ops.Visit
     | producer_ops.Visits
     | producer_ops.EachActive
@@ -294,10 +299,11 @@ class CuteKernel(Parts):
         match op:
             case structure.AwaitPrologue():
                 tiles = listed([self.printer.names(tile.name) for tile in op.tiles])
+                have = "has" if len(op.tiles) == 1 else "have"
                 if op.persistent:
                     wait = "prologue_barriers.consumer_wait(prologue_stage);"
-                    return f"{wait}  // until {tiles} of this tile has arrived"
-                return f"wait_barrier(prologue_full, 0);  // until {tiles} has arrived"
+                    return f"{wait}  // until {tiles} of this tile {have} arrived"
+                return f"wait_barrier(prologue_full, 0);  // until {tiles} {have} arrived"
             case structure.ReleasePrologue():
                 release = release_method(waits_for_loads=op.waits_for_loads)
                 return f"prologue_barriers.{release}(prologue_stage);\n++prologue_stage;"
@@ -321,6 +327,12 @@ class CuteKernel(Parts):
                 return consume(op, self.role, self)
             case producer_ops.Overlapped():
                 return overlapped(op, self.role, self)
+            case LoadSlabs():
+                return load_slabs(op, self.role, self, self.maps)
+            case MmaOfSlabs():
+                return mma_of_slabs(op, self.role, self, self.mma)
+            case PingPong():
+                return ping_pong(op, self.role, self, self.mma.warpgroup())
 
     def _fill(self, op: ops.Fill) -> str:
         """A fragment by each thread, or a shared tile by all of them."""

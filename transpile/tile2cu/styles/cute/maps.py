@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tile2cu.core.expr import Expr, Var, static_value, walk
-from tile2cu.core.layout import SharedLayout
+from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Region
 from tile2cu.core.span import Span
 from tile2cu.plan import copy_ops, ops
@@ -63,14 +63,22 @@ class Maps:
             case copy_ops.TmaLoad():
                 if op.multicast:
                     raise unsupported("a TMA load that is multicast", span)
-                name, stage = self.printer.names(op.dst.name), self.printer.stages.get(op.dst.name)
-                tile = f"{name}({', '.join(['_'] * op.dst.rank)}, {stage})" if stage else name
-                at = self._coordinate(view, op.src)
-                return f"{words.TMA_LOAD}({view.name}, {self._arrival(op)}, {at}, {tile});"
+                return f"{words.TMA_LOAD}({self._loaded(op, view, self._arrival(op))});"
             case copy_ops.TmaCopy():
                 return self._copy(op, view)
             case copy_ops.TmaStore() | copy_ops.TmaReduceAdd():
                 return self._store(op, view)
+
+    def load_slab(self, op: copy_ops.TmaLoad, full: str, slab: str) -> str:
+        """The load of one slab of a tile, which completes on the barrier `full`."""
+        view = self.maps[id(op.source)]
+        self._check(view, op, op.source.span)
+        return f"{words.TMA_LOAD_SLAB}({self._loaded(op, view, full)}, {slab});"
+
+    def _loaded(self, op: copy_ops.TmaLoad, view: TensorMap, full: str) -> str:
+        name, stage = self.printer.names(op.dst.name), self.printer.stages.get(op.dst.name)
+        tile = f"{name}({', '.join(['_'] * op.dst.rank)}, {stage})" if stage else name
+        return f"{view.name}, {full}, {self._coordinate(view, op.src)}, {tile}"
 
     def _copy(self, op: copy_ops.TmaCopy, view: TensorMap) -> str:
         """The user's own load, whose bytes arrive at a barrier of his; perhaps for several blocks of a cluster."""
@@ -124,10 +132,11 @@ class Maps:
             raise unsupported(f"the copy of a tile of {tensor.name} by TMA", span)
 
     def _is_staged(self, tile: Buffer, name: str, *, transposed: bool = False) -> bool:
-        """Whether an accumulator of wgmma is staged as a whole."""
+        """Whether an accumulator of wgmma, of which no two warpgroups hold the same part, is staged as a whole."""
         (staging,) = (each for each in self.plan.staging if each.name == name)
         shape = tile.static_shape[::-1] if transposed else tile.static_shape
-        return staging.layout.extents == shape and self.fragments.is_wgmma(tile)
+        layout = self.fragments.layout(tile)
+        return staging.layout.extents == shape and isinstance(layout, WgmmaAccumulator) and layout.copies == 1
 
     # ---- functions ----------------------------------------------------------------------------------------------
 

@@ -18,8 +18,6 @@ from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import in_cute
 from tile2cu.styles.cute.wgmma import fences
 
-_WARPGROUP = 128  # threads
-
 
 @dataclass(frozen=True)
 class Mmas:
@@ -80,7 +78,11 @@ class Mmas:
         shape = f"Shape<Int<{self.printer.index(rows.extent)}>, Int<{self.printer.index(columns.extent)} / 2>>{{}}"
         return f"{words.TILE_AT}({text}, {shape}, make_coord({self.printer.coordinate(rows.start)}, 0))"
 
-    def _wgmma(self, op: ops.Mma) -> str:
+    def of_slab(self, op: ops.Mma, slab: str) -> str:
+        """The same of one slab of its operands' K."""
+        return self._wgmma(op, slab)
+
+    def _wgmma(self, op: ops.Mma, slab: str = "") -> str:
         """An MMA of warpgroups: issued and committed, and awaited unless it only `starts`."""
         if op.metadata is not None or op.priority or not op.c.region.whole:
             raise unsupported("this form of MMA", op.source.span)
@@ -93,25 +95,39 @@ class Mmas:
             a = f"{words.SWAP_MODES}({a})" if op.a.transposed else a
         b = self._shared_operand(op.b, op)
         b = b if op.b.transposed else f"{words.SWAP_MODES}({b})"
-        arguments = [f"{mma}{{}}", self._warpgroup(op), a, b, c]
-        if op.overwrites:
-            arguments.append("GMMA::ScaleOut::Zero")
-        elif op.overwrites_if is not None:
-            condition = self.printer.condition(op.overwrites_if)
-            arguments.append(f"{condition} ? GMMA::ScaleOut::Zero : GMMA::ScaleOut::One")
-        lines = [fences((c,)), "warpgroup_arrive();", f"{words.WGMMA}({', '.join(arguments)});"]
-        lines.append("warpgroup_commit_batch();")
+        arguments = [f"{mma}{{}}", self._warpgroup(op), a, b, c, *filter(None, (slab, self._first(op, slab)))]
+        name = words.WGMMA_SLAB if slab else words.WGMMA
+        lines = [fences((c,)), "warpgroup_arrive();", f"{name}({', '.join(arguments)});", "warpgroup_commit_batch();"]
         if not op.starts:
             staged = any(tile.buffer.name in self.printer.stages for tile in (op.a, op.b))
             read = "this stage" if staged else "its operands"
             lines += [f"warpgroup_wait<0>();  // wgmma has finished reading {read}", fences((c,))]
         return "\n".join(lines)
 
+    def _first(self, op: ops.Mma, slab: str) -> str:
+        """Whether an MMA, or that of a slab, overwrites C; empty where it adds."""
+        if op.overwrites and not slab:
+            return "GMMA::ScaleOut::Zero"
+        conditions = [f"{slab} == 0"] * bool(slab)
+        if op.overwrites_if is not None:
+            text = self.printer.condition(op.overwrites_if)
+            conditions.append(f"({text})" if slab else text)
+        if not (op.overwrites or op.overwrites_if is not None):
+            return ""
+        return f"{' && '.join(conditions)} ? GMMA::ScaleOut::Zero : GMMA::ScaleOut::One"
+
     def _warpgroup(self, op: ops.Mma) -> str:
-        """The warpgroup's number, which a variable holds where there are several."""
+        """The warpgroup's number among those of an MMA, which a variable holds where there are several."""
         layout = self.fragments.layout(op.c.buffer)
-        if layout.threads_of_block == _WARPGROUP:
+        assert isinstance(layout, WgmmaAccumulator)
+        if layout.along_m * layout.along_n == 1:
             return "0"
+        if layout.copies > 1:
+            raise unsupported("an MMA that pairs of warpgroups compute each for themselves", op.source.span)
+        return self.warpgroup()
+
+    def warpgroup(self) -> str:
+        """The variable that has the number of the thread's warpgroup."""
         name = self.fragments.counter("warpgroup")
         about = "shuffled, so that descriptors are in uniform registers"
         self.fragments.views[name] = f"const int {name} = cutlass::canonical_warp_group_idx();  // {about}"
@@ -150,7 +166,7 @@ class Mmas:
         """An accumulator's registers as the A operand."""
         layout, tile = self.fragments.layout(op.a.buffer), op.a.buffer
         whole_rows = (
-            layout.copies == 1
+            layout.along_n == 1
             if isinstance(layout, WgmmaAccumulator)
             else isinstance(layout, MmaAccumulator) and layout.warps.n == 1
         )

@@ -10,7 +10,7 @@ from tile2cu.core.shared_memory import ACTIVE_ROW
 from tile2cu.plan import producer_ops
 from tile2cu.plan.producer_ops import Iterations, Ring
 from tile2cu.plan.roles import Fed, PathToLoop, Producer
-from tile2cu.styles.base.barriers import barrier_table, barriers_name, numbered
+from tile2cu.styles.base.barriers import SlabWords, barrier_table, barriers_name, numbered
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.loops import FromZero
 from tile2cu.styles.base.roles import SOONER, Notes, members
@@ -21,6 +21,7 @@ from tile2cu.styles.cute.parts import Parts
 from tile2cu.styles.cute.support import unsupported
 
 _PROLOGUE = "prologue"
+RESERVED_BARRIERS = 8  # named barriers, before those of a cutlass::arch::NamedBarrier
 
 
 class Role:
@@ -31,6 +32,7 @@ class Role:
         self.producer, self.kernel, self.indices = producer, kernel, indices
         self.names, self.counter = kernel.printer.names, kernel.fragments.counter
         self.notes = Notes(producer, self.names)
+        self.k = ""  # the number of the iteration that is printed
         if producer.multicast:
             raise unsupported("loads by multicast", producer.loop.span)
 
@@ -71,7 +73,9 @@ class Role:
             yield f"{_PROLOGUE}_barriers", f"{_PROLOGUE}_stage"
 
     def advance(self, of: Iterations) -> str:
-        """The increments of the states of an iteration's stages."""
+        """The increments of the states of an iteration's stages; none where it is in the stage of its number."""
+        if self.producer.stages is not None:
+            return ""
         tiles = [ring.tile for ring in self.producer.rings] or [of.tiles[0]]
         return ", ".join(f"++{self.state(tile)}" for tile in tiles)
 
@@ -79,13 +83,22 @@ class Role:
     def iterations(self, of: Iterations) -> Iterator[FromZero]:
         """How a loop's iterations are written; inside, its tiles print with their stage."""
         printer, outside = self.kernel.printer, self.kernel.printer.stages
-        printer.stages = outside | {tile.name: f"{self.state(tile)}.index()" for tile in of.tiles}
         loop = FromZero.of(of.var, of.start, of.stop, printer, lambda name: f"{name}_iter")
+        printer.stages = outside | {tile.name: self._stage(tile, of, loop) for tile in of.tiles}
+        self.k = loop.k
         yield loop if loop.count else replace(loop, count="num_iterations")
         printer.stages = outside
 
+    def _stage(self, tile: Buffer, of: Iterations, loop: FromZero) -> str:
+        """The index of the stage that a tile of an iteration is in."""
+        if self.producer.stages is not None:
+            return f"{loop.k} % {self.kernel.constants.stages(of.stages)}"
+        return f"{self.state(tile)}.index()"
+
     def consumer_states(self) -> tuple[Declaration, ...]:
         """The states of the consumers, which count on from loop to loop."""
+        if self.producer.stages is not None:
+            return ()
         stages = {state: self.kernel.constants.stages(count) for _, state, count in self._pipelines()}
         return tuple(
             Declaration(f"cutlass::PipelineState<{stages.get(state, '1')}> {state};") for _, state in self._rings()
@@ -268,6 +281,8 @@ class Role:
 
     def _states(self) -> tuple[StatementView, ...]:
         """The producer's own states."""
+        if self.producer.stages is not None:
+            return ()
         return tuple(
             text_line(f"auto {state} = cutlass::make_producer_start_state<decltype(Shared::{barriers})>();")
             for barriers, state in self._rings()
@@ -276,9 +291,10 @@ class Role:
     def _loads(self, of: Iterations, loop: FromZero, loads: tuple[StatementView, ...]) -> StatementView:
         """The loop over the iterations' loads."""
         given = (text_line(loop.variable),) * bool(loop.variable)
+        acquired = () if self.producer.rings or self.producer.stages is not None else self._acquired(of)
         each = {"unroll": "no", "variable": loop.k, "start": "0", "stop": loop.count}
-        each |= {"end": "", "compare": "<", "move": f"++{loop.k}, {self.advance(of)}"}
-        body = (*given, *(() if self.producer.rings else self._acquired(of)), *loads)
+        each |= {"end": "", "compare": "<", "move": ", ".join(filter(None, (f"++{loop.k}", self.advance(of))))}
+        body = (*given, *acquired, *loads)
         return StatementView("loop", each, self.producer.loop.span.line, body=body)
 
     def _acquired(self, of: Iterations) -> tuple[StatementView, ...]:
@@ -301,7 +317,8 @@ class Role:
     def _init(self, *, gap: bool) -> tuple[StatementView, ...]:
         """The initialisation of the barriers."""
         producer, declared = self.producer, ""
-        started = [f"{name}.init(threads / 32);" for name, _ in self._rings()]
+        warps = "" if producer.stages is not None else "threads / 32"  # a warpgroup's, of each part of a stage
+        started = [f"{name}.init({warps});" for name, _ in self._rings()]
         if producer.prologue is not None and producer.persistent is None:
             started.append(f"initialize_barrier({_PROLOGUE}_full, 1);")
         if producer.persistent is not None and producer.persistent.queue:
@@ -316,10 +333,14 @@ class Role:
             started.append("scheduler.init();")
         init = tuple(map(text_line, (*started, "cutlass::arch::fence_barrier_init();")))
         condition = {"condition": f"{words.THREAD}() == 0"}
-        above = barrier_table(producer, self.names)
+        above = barrier_table(producer, self.names, self._words())
         first = StatementView("branch", condition, 0, () if declared else above, init, gap=gap and not declared)
         scheduler = (replace(text_line(declared, 0, above), gap=gap),) * bool(declared)
         return (*scheduler, first, text_line("__syncthreads();  // all threads see the initialised barriers"))
+
+    def _words(self) -> SlabWords:
+        stages = self.kernel.constants.stages(self.producer.iterations.stages)
+        return SlabWords(stages=stages, wait="warpgroup_wait<0>() for {}", reserved=RESERVED_BARRIERS)
 
     def _prologue(self, *, one: bool) -> tuple[StatementView, ...]:
         """The loads of what is loaded once, behind what their barrier expects."""

@@ -5,13 +5,13 @@ from math import prod
 
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
-from tile2cu.core.shared_memory import ACTIVE_ROW
+from tile2cu.core.shared_memory import ACTIVE_ROW, Workspace
 from tile2cu.plan import shared
 from tile2cu.plan.kernel import Kernel
-from tile2cu.styles.base.barriers import barriers_name
+from tile2cu.styles.base.barriers import barriers_name, of_first_part
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.shared import overlaid, place_of, type_place_of
+from tile2cu.styles.base.shared import PASSES_FRAGMENT, overlaid, passes_values, place_of, type_place_of
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
@@ -58,7 +58,7 @@ class SharedTiles:
                 yield self._of_producer(member)
             case shared.UserBarriers():
                 yield self._user_barriers(member.tile)
-            case shared.Workspaces() if all(each.warps and each.row_values is None for each in member.spaces):
+            case shared.Workspaces() if all(each.warps or each.row_values is not None for each in member.spaces):
                 yield from self._workspaces(member)
             case _:
                 raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
@@ -94,6 +94,8 @@ class SharedTiles:
                 tiles = ", ".join(barriers_name(ring, names) for ring in member.rings) or one
                 kind = f"{words.FULL_EMPTY_BARRIERS}<{self.constants.stages(member.stages)}>"
                 return Declaration(f"{kind} {tiles};", (about,))
+            case shared.PipelineBarriers():
+                return self._of_slabs(member)
             case shared.PrologueBarriers(persistent=True):
                 about = f"{member.bytes} bytes; the same of the prologue's tiles, in one stage"
                 return Declaration(f"{words.FULL_EMPTY_BARRIERS}<1> prologue_barriers;", (about,))
@@ -115,6 +117,15 @@ class SharedTiles:
             case _:
                 raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
 
+    def _of_slabs(self, member: shared.PipelineBarriers) -> Declaration:
+        """The barriers of a ping-pong loop."""
+        assert self.plan.producer is not None and self.plan.producer.stages is not None
+        slabs, stages = self.plan.producer.stages, self.constants.stages(member.stages)
+        about = f"{member.bytes} bytes; full of each slab and two empty of each stage, 8 bytes each; "
+        about += of_first_part(slabs)
+        kind = f"{words.SLAB_BARRIERS}<{stages}, {slabs.total}, {len(slabs.parts[0])}>"
+        return Declaration(f"{kind} barriers;", tuple(wrapped(about)))
+
     def _user_barriers(self, tile: Buffer) -> Declaration:
         """Barriers that the user handles."""
         arrivals = " or ".join(f"{count:,}" for count in sorted(set(tile.arrivals)))
@@ -125,10 +136,14 @@ class SharedTiles:
 
     def _workspaces(self, found: shared.Workspaces) -> Iterator[Declaration]:
         """What reductions exchange the parts of warps through."""
-        joined = found.joined and len(found.spaces) > 1
+        spaces = tuple(zip(found.spaces, found.like, strict=True))
+        for space in (space for space in found.spaces if space.row_values is not None):
+            yield self._exchanged(space, found)
+        reductions = tuple((space, like) for space, like in spaces if space.row_values is None)
+        joined = found.joined and len(reductions) > 1
         if joined:
             yield Declaration("union {", ("each reduction begins with a barrier, so they share memory",))
-        for space, like in zip(found.spaces, found.like, strict=True):
+        for space, like in reductions:
             extents = map(self.printer.index, like.shape) if like is not None else map(str, space.extents)
             among = ", threads" if found.beside else ""
             kind = f"{words.REDUCE_WORKSPACE}<{in_cute(space.dtype.cpp)}, {', '.join(extents)}, {space.warps}{among}>"
@@ -137,11 +152,19 @@ class SharedTiles:
         if joined:
             yield Declaration("};")
 
+    def _exchanged(self, space: Workspace, found: shared.Workspaces) -> Declaration:
+        """What values of rows pass through from one warpgroup to the other."""
+        assert space.row_values is not None
+        rows = self.printer.index(space.row_values.shape[0])
+        text = f"array_aligned<{in_cute(space.dtype.cpp)}, {rows}> {self.printer.names(space.name)};"
+        return Declaration(text, (passes_values(space, found.rule, self.printer.names),))
+
     def _tile(self, member: shared.SharedTile) -> Iterator[Declaration]:
         tile, name = member.tile, self.printer.names(member.tile.name)
         if tile.dtype.name not in SUPPORTED:
             raise unsupported(f"{tile.name} of {tile.dtype}", self.plan.launch.span)
         about = f"{member.bytes:,} bytes" + (f" in {member.stages} stages" if member.stages > 1 else "")
+        about += PASSES_FRAGMENT if member.handed else ""
         about += f"; {member.layout}{self._major(tile)}" if tile.rank > 1 or member.layout.swizzle else ""
         about += f"  [{member.rule}]" if tile.rank > 1 or member.layout.swizzle else ""
         comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about))
@@ -221,8 +244,13 @@ class SharedTiles:
             yield Declaration(text)
         yield from map(Declaration, self.views.values())
         for space in self.plan.workspaces:
-            place = place_of(space.name, self.plan.overlay, self.printer.names)
-            yield Declaration(f"auto& {self.printer.names(space.name)} = {place};")
+            name, place = self.printer.names(space.name), place_of(space.name, self.plan.overlay, self.printer.names)
+            if space.row_values is None:
+                yield Declaration(f"auto& {name} = {place};")
+                continue
+            rows = self.printer.index(space.row_values.shape[0])
+            text = f"make_tensor(make_smem_ptr({place}.data()), Shape<Int<{rows}>>{{}})"
+            yield Declaration(f"Tensor {name} = {text};  // ({rows})")
 
     def _named(self, each: shared.SharedTile, tile: Buffer) -> Declaration:
         names, overlay = self.printer.names, self.plan.overlay

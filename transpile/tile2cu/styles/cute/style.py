@@ -1,7 +1,6 @@
 """The style of CUTLASS's CuTe."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tile2cu.core.decisions import CALL, INSTRUCTION
 from tile2cu.core.instruction import MmaUnit
@@ -9,6 +8,7 @@ from tile2cu.core.schedule import Multiple
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.kernel import kernel
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import names_in
@@ -42,8 +42,8 @@ class Cute:
         return RESERVED | (constants & names_in(ALL_NAMES))
 
     def seen(self, target: Target) -> Target:
-        """All of it, but that warpgroups alternate."""
-        return replace(target, alternating_warpgroups=False)
+        """All of it."""
+        return target
 
     def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""
@@ -58,7 +58,9 @@ class Cute:
         return ()
 
     def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
-        """One header, which includes CuTe's; for TMA and wgmma another."""
+        """One header, which includes CuTe's; for TMA and wgmma another, and a third for warpgroups that alternate."""
+        if any(ping_pong_of(each) is not None for each in launches):
+            return ("cute_ping_pong.h",)
         return ("cute_sm90.h",) if any(map(_by_hardware, launches)) else ("cute.h",)
 
     def in_style(self, text: str) -> str:

@@ -65,10 +65,13 @@ def any_atom(layout: WgmmaAccumulator, dtype: DType, span: Span) -> str:
 
 
 def tiled_mma(layout: WgmmaAccumulator, atom: str, n: int, k: int, span: Span) -> str:
-    """The TiledMMA whose C is the accumulator: a warpgroup holds contiguous rows and columns of the tile."""
+    """The TiledMMA whose C is the accumulator: a warpgroup holds contiguous rows and columns of the tile.
+
+    It has the threads of one of the layout's copies.
+    """
     rows, cols = layout.rows // layout.along_m, layout.cols // layout.along_n
-    if layout.copies > 1 or (layout.along_n > 1 and cols != n):
-        raise unsupported("warpgroups along the columns of several MMAs, or that hold one operand", span)
+    if layout.along_n > 1 and cols != n:
+        raise unsupported("warpgroups along the columns of several MMAs", span)
     groups = f"Layout<Shape<{static(layout.along_m)}, {static(layout.along_n)}, _1>>{{}}"
     if rows == 64 or layout.along_m == 1:
         return f"make_tiled_mma({atom}{{}}, {groups})"

@@ -22,7 +22,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.layouts import described, in_cute_notation, of_interleaved
+from tile2cu.styles.base.layouts import described, of_alternating, of_interleaved
 from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
@@ -132,28 +132,14 @@ class Layouts:
         alternation = self.registers.alternation
         if alternation is None:
             return described(layout)
-        own = self._layout_of(alternation.computed)
-        shape = ", ".join(map(str, layout.shape))
-        text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape}); each warpgroup "
-        if layout == own:
-            *mine, now = (self.printer.names(each.name) for each in (alternation.computed, *alternation.operands))
-            text += f"holds a whole tile, in {listed(mine)} that of its own iteration, in {now} that of the iteration "
-            text += "whose MMA is next, its warp w rows 16 w to 16 w + 15 of each 64 rows"
-            return text + in_cute_notation(layout)
-        if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
-            groups = layout.threads_of_block // 128
-            same = f"{layout.replicas // groups} threads of a warpgroup hold the same value"
-            return f"{text}holds values of its own; {same}"
-        return described(layout)
+        return of_alternating(layout, self._layout_of(alternation.computed), alternation, self.printer.names)
 
     def _fragments_of(self, tile: Buffer) -> Iterator[str]:
         """The fragments that are declared for a tile: where warpgroups alternate, those of other iterations as well."""
         names, alternation = self.printer.names, self.registers.alternation
         yield names(tile.name)
-        if alternation is not None and tile in alternation.kept:
-            yield names(f"{tile.name}_now")
-        if alternation is not None and tile is alternation.computed:
-            yield from (names(operand.name) for operand in alternation.operands)
+        if alternation is not None:
+            yield from (names(other.name) for other in alternation.besides(tile))
 
     def _layout_of(self, tile: Buffer) -> FragmentLayout:
         return next(alias.layout for alias in self.aliases if any(user is tile for user in alias.users))

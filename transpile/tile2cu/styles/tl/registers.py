@@ -7,6 +7,7 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan.registers import LocalArray, Registers
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.layouts import of_now
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.layouts import Layouts
@@ -23,18 +24,11 @@ def declarations(registers: Registers, printer: Printer, layouts: Layouts) -> tu
             continue
         kind = f"{tl.FRAGMENT}<{tile.dtype.cpp}, {layouts.of_tile(tile)}>"
         groups.setdefault(kind, []).append(names(tile.name))
-        if alternation is not None and tile in alternation.kept:
-            groups[kind].append(names(f"{tile.name}_now"))
         same.setdefault((tile.dtype, layout), []).append(kind)
-    about: tuple[str, ...] = ()
-    if alternation is not None:
-        in_both = names(alternation.operands[1].name)
-        about = (
-            "names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them:",
-            f"{in_both} in both; the others in warpgroup 1, which computes them one iteration earlier",
-        )
-        kind = f"{tl.FRAGMENT}<{alternation.operands[0].dtype.cpp}, {layouts.of_tile(alternation.computed)}>"
-        groups.setdefault(kind, []).extend(names(operand.name) for operand in alternation.operands)
+        for other in alternation.besides(tile) if alternation is not None else ():
+            kind = f"{tl.FRAGMENT}<{other.dtype.cpp}, {layouts.of_tile(tile)}>"
+            groups.setdefault(kind, []).append(names(other.name))
+    about = of_now(alternation, names) if alternation is not None else ()
     kinds = dict.fromkeys((*(kind for each in same.values() for kind in each), *groups))
     first = next(iter(kinds), "")
     declared = (Declaration(f"{kind} {', '.join(groups[kind])};", about if kind == first else ()) for kind in kinds)

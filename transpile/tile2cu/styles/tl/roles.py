@@ -6,7 +6,7 @@ from tile2cu.core.schedule import Persistent
 from tile2cu.core.shared_memory import ACTIVE_ROW
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.roles import PathToLoop, Producer
-from tile2cu.styles.base.barriers import barrier_table, barriers_name, numbered
+from tile2cu.styles.base.barriers import SlabWords, barrier_table, barriers_name, numbered, of_first_part
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.overlap import comment_lines
@@ -160,7 +160,9 @@ class Roles:
         shown = f"{tl.SYNC_THREADS}();  // all threads see the initialised barriers"
         if producer.multicast:
             shown = f"{tl.CLUSTER_SYNC_RELAXED}();  // all threads of the cluster see the initialised barriers"
-        above = barrier_table(producer, self.printer.names, self.body.constants.stages(producer.iterations.stages))
+        stages = self.body.constants.stages(producer.iterations.stages)
+        words = SlabWords(stages=stages, wait="gemm_wait<0>({})")
+        above = barrier_table(producer, self.printer.names, words)
         return (
             text_line("\n".join(declared), 0, above),
             StatementView("branch", {"condition": f"{tl.THREAD}() == 0"}, body=init),
@@ -175,10 +177,11 @@ class Roles:
             declared = [*map(self._ring, producer.rings), *self._counted_runs()]
             return declared, [f"{pipeline_name(ring.tile, names)}.init();" for ring in producer.rings]
         if producer.stages is not None:
-            total, first = producer.stages.total, len(producer.stages.parts[0])
-            kind = f"{tl.TMA_SLAB_PIPELINE}<{stages}, {total}, {first}, threads>"
-            parts = f"of a stage's {total} slabs warpgroup 0 releases the first {first}"
-            return [*comment_lines(parts), f"const {kind} pipeline({place}.barriers);"], ["pipeline.init();"]
+            kind = (
+                f"{tl.TMA_SLAB_PIPELINE}<{stages}, {producer.stages.total}, {len(producer.stages.parts[0])}, threads>"
+            )
+            declared = [*comment_lines(of_first_part(producer.stages)), f"const {kind} pipeline({place}.barriers);"]
+            return declared, ["pipeline.init();"]
         declared, started = [], []
         for fed in producer.pipelines:
             stages = self.body.constants.stages(fed.iterations.stages)

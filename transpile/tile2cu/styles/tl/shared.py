@@ -11,7 +11,7 @@ from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.shared import overlaid, rows_about, swizzled
+from tile2cu.styles.base.shared import PASSES_FRAGMENT, overlaid, passes_values, rows_about, swizzled
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import pipeline_name
@@ -112,8 +112,7 @@ class Shared:
     def _workspace(self, space: Workspace, like: Buffer | None, found: plan.Workspaces) -> Declaration:
         index, name = self.printer.index, self.printer.names(space.name)
         if space.row_values is not None:
-            handed = self.printer.names(space.row_values.name)
-            about = f"{space.bytes:,} bytes; passes {handed} between the warpgroups  [{found.rule}]"
+            about = passes_values(space, found.rule, self.printer.names)
             kind = f"{tl.SHARED_TILE_1D}<{space.dtype.cpp}, {index(space.row_values.shape[0])}>"
             return Declaration(f"{kind} {name};", (about,))
         extents = ", ".join(map(index, like.shape) if like is not None else map(str, space.extents))
@@ -128,7 +127,7 @@ class Shared:
     def _tile(self, shared: plan.SharedTile) -> Declaration:
         tile, layout = shared.tile, shared.layout
         about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} stages" if shared.stages > 1 else "")
-        about += "; passes a fragment between the warpgroups" if shared.handed else ""
+        about += PASSES_FRAGMENT if shared.handed else ""
         chunks = swizzled(layout) if self._is_lds and layout.swizzle else ""
         about += f"; {rows_about(layout)}{chunks}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
         comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
