@@ -755,25 +755,41 @@ template <class T, class Pairs> CUTE_DEVICE auto half_of(const Pairs& pairs, int
 }
 // c += a @ b of 8-bit floats T, for targets that multiply these as half_t: two MMAs of half the operands each.
 // `pairs_a` is (M, K / 2) and `pairs_b` is (N, K / 2), both in shared memory; load_a and load_b are copy atoms of
-// half_t (ldmatrix of pairs). Called by: all threads of the MMA.
+// half_t (ldmatrix of pairs). Each instruction's columns of b are loaded and converted right before they are
+// multiplied: few registers hold them. Called by: all threads of the MMA.
 template <class T, class Mma, class LoadA, class LoadB, class A, class B, class C>
 CUTE_DEVICE void gemm_as_half(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& pairs_a,
                               const B& pairs_b, C& c) {
   using namespace cute;
-  each_step(mma, load_a, load_b, pairs_a, pairs_b, [&](const auto& step_a, const auto& step_b) {
+  const auto slice = mma.get_slice(threadIdx.x);
+  auto tCrA = make_tensor<half_t>(replace<2>(shape(slice.partition_fragment_A(pairs_a)), _1{}));  // (V, M, 1)
+  auto tCrB = make_tensor<half_t>(replace<2>(shape(slice.partition_fragment_B(pairs_b)), _1{}));  // (V, N, 1)
+  const auto copy_a = make_tiled_copy_A(load_a, mma);
+  const auto copy_b = make_tiled_copy_B(load_b, mma);
+  const auto tXsA = copy_a.get_slice(threadIdx.x).partition_S(pairs_a);
+  const auto tXsB = copy_b.get_slice(threadIdx.x).partition_S(pairs_b);
+  auto tXrA = copy_a.get_slice(threadIdx.x).retile_D(tCrA);
+  auto tXrB = copy_b.get_slice(threadIdx.x).retile_D(tCrB);
+  auto to = by_instruction(tXrB(_, _, 0));
+  constexpr int loads = decltype(size<1>(to))::value, each = decltype(size<1>(tCrB))::value / loads;
+  CUTE_NO_UNROLL
+  for (int k = 0; k < size<2>(tXsA); ++k) {
+    copy(copy_a, tXsA(_, _, k), tXrA(_, _, 0));
+    const auto from = by_instruction(tXsB(_, _, k));
     CUTE_UNROLL
-    for (int which = 0; which < 2; ++which) {
-      auto half_a = make_tensor_like<half_t>(step_a);
+    for (int load = 0; load < loads; ++load) {
+      copy(copy_b, from(_, load), to(_, load));
       CUTE_UNROLL
-      for (int m = 0; m < size<1>(step_a); ++m) copy(half_of<T>(step_a(_, m), which), half_a(_, m));
-      CUTE_UNROLL
-      for (int n = 0; n < size<1>(step_b); ++n) {  // converted one by one: few registers hold them
-        const auto half_b = half_of<T>(step_b(_, n), which);
+      for (int n = load * each; n < (load + 1) * each; ++n) {
         CUTE_UNROLL
-        for (int m = 0; m < size<1>(step_a); ++m) cute::gemm(mma, half_a(_, m), half_b, c(_, m, n));
+        for (int which = 0; which < 2; ++which) {
+          const auto half_b = half_of<T>(tCrB(_, n, 0), which);
+          CUTE_UNROLL
+          for (int m = 0; m < size<1>(c); ++m) cute::gemm(mma, half_of<T>(tCrA(_, m, 0), which), half_b, c(_, m, n));
+        }
       }
     }
-  });
+  }
 }
 
 // A view of an accumulator as the A operand of the next MMA: each lane holds the same elements, no shuffle.
