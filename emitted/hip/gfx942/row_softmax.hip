@@ -45,8 +45,8 @@
 // debuggers show these lines; in them the kernel is row_softmax_kernel. -Rpass-analysis=kernel-resource-usage prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
+// itself.
 #include <tl/tl.h>
 
 namespace row_softmax_impl {
@@ -61,11 +61,11 @@ constexpr int threads = 128;
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
 // X_local 32; row_max and row_sum 2 each
 // layout of X_local:
-// (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 8 runs of 4 consecutive elements each
-// [layout.free.rows-in-warps]
+// (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 8 runs of 4 consecutive elements each; i = 2
+// (value / 16) + wave, j = 256 (value / 4 % 4) + 4 lane + value % 4  [layout.free.rows-in-warps]
 using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<2, 64>, 4>;
 // layout of row_max, row_sum:
-// (T128 threads, V2 values each) -> (4); 64 threads hold the same value; TV layout ((64,2),2):((0,1),2)
+// (T128 threads, V2 values each) -> (4); 64 threads hold the same value; i = 2 value + wave
 // [layout.reduce.kept-dimension]
 using row_max_layout = tl::Slice<1, X_local_layout>;
 

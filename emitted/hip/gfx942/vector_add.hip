@@ -35,8 +35,7 @@
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folder that contains tl/. With -g profilers and
 // debuggers show these lines; in them the kernel is vector_add_kernel. -Rpass-analysis=kernel-resource-usage prints
 // registers and spills.
-// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file.
 #include <tl/tl.h>
 
 namespace vector_add_impl {
@@ -48,8 +47,8 @@ constexpr int threads = 256;
 
 // ---- how loops are spread over the threads --------------------------------------------------------------------------
 // layout of a loop over i:
-// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each; TV layout (256,4):(4,1)
-// [layout.loop.flat]
+// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each; i = 256 wave + 4 lane +
+// value  [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 4>;
 
 // One block adds block_N elements; the last block may have fewer.

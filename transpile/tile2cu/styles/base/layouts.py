@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tile2cu.analysis.elements import warp_size
 from tile2cu.analysis.tv_layout import tv_layout
 from tile2cu.core.layout import (
     Blocked,
@@ -10,7 +11,6 @@ from tile2cu.core.layout import (
     MmaOperandA,
     MmaOperandB,
     Replicated,
-    Slice,
     SplitColumns,
     WgmmaAccumulator,
     slice_of,
@@ -121,9 +121,8 @@ def _tile_of_wave(layout: MfmaAccumulator) -> tuple[str, str]:
 
 
 def in_cute_notation(layout: FragmentLayout) -> str:
-    """The layout as CuTe writes it, behind a semicolon; of an MFMA, by formulas; empty where it adds nothing."""
-    of = layout.of if isinstance(layout, Slice) else layout
-    if isinstance(of, MfmaTile) and (formulas := coordinates(layout)):
+    """The layout as CuTe writes it, behind a semicolon; on AMD, by formulas; empty where it adds nothing."""
+    if warp_size(layout) == WAVE and (formulas := coordinates(layout)):
         return f"; {formulas}"
     found = "" if isinstance(layout, Replicated) else tv_layout(layout)
     return f"; TV layout {found}" if found else ""
