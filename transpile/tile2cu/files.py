@@ -62,7 +62,7 @@ def write_files(files: Mapping[str, str | bytes], folder: Path) -> list[Path]:
         for name, content in files.items():
             place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
-            beside = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+            beside = place.parent / f".{place.name}.{os.getpid()}.tmp"  # of `.`, too, which has no name
             staged.append((beside, place))
             beside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         for beside, place in staged:

@@ -87,15 +87,19 @@ def test_a_kernel_is_picked_by_name(two_kernels: str, tmp_path: Path) -> None:
     assert sorted(path.stem for path in (tmp_path / "both").glob("*.cu")) == ["first", "second"]
 
 
-@pytest.mark.parametrize(("name", "meant"), [("chek", "tile2cu check"), ("kernl.py", "kernel.py"), ("nothing.py", "")])
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("chek", "tile2cu check"), ("kernl.py", "kernel.py"), ("nothing.py", ""), ("circular.py", "circular.py")],
+)
 def test_what_is_no_file_may_be_meant_for_a_verb_or_another_file(
     name: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kernel.py").touch()
+    (tmp_path / "circular.py").symlink_to("circular.py")
     assert main([name]) == 1
     said = capsys.readouterr().err
-    assert "error[T2C-C001]" in said and (f"did you mean `{meant}`?" in said) == bool(meant)
+    assert "error[T2C-C001]" in said and (f"did you mean `{meant}`?" in said) == (bool(meant) and name != meant)
 
 
 @pytest.mark.parametrize(
@@ -168,6 +172,24 @@ def test_a_depfile_names_what_was_read(tmp_path: Path) -> None:
     targets, _, needed = (tmp_path / "out" / "two.d").read_text(encoding="utf-8").partition(": ")
     assert targets.split() == [str(tmp_path / "out" / f"first.{end}") for end in ("cu", "h", "json")]
     assert needed.split() == [str(tmp_path / "two.py"), str(tmp_path / "shapes.py")]
+
+
+@pytest.mark.parametrize("name", [".", "..", "out"])
+def test_a_depfile_cannot_be_a_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main([GEMM, "-o", "out", "-MF", name]) == 1
+    assert "error[T2C-C005]: cannot write to" in capsys.readouterr().err
+    assert not [*tmp_path.glob(".*"), *tmp_path.glob("out/.*"), *tmp_path.parent.glob(".*.tmp")]
+
+
+def test_a_faulty_format_is_reported_by_its_own_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    style = tmp_path / ".clang-format"
+    style.write_text("BasedOnStyle: [", encoding="utf-8")
+    assert main([GEMM, "-o", str(tmp_path), "--clang-format", str(style)]) == 1
+    assert "error[T2C-E010]: clang-format failed: .clang-format:1:" in capsys.readouterr().err
 
 
 def test_outputs_are_listed_and_not_written(

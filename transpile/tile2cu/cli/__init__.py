@@ -156,7 +156,7 @@ def no_such_file(path: Path) -> Tile2CuError:
     import difflib
 
     verbs = [f"tile2cu {verb}" for verb in difflib.get_close_matches(str(path), VERBS, n=1)]
-    files = [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    files = [each.name for each in path.parent.glob("*.py") if each.is_file()]
     near = verbs or [str(path.with_name(name)) for name in difflib.get_close_matches(path.name, files, n=1)]
     help = f"did you mean `{near[0]}`?" if near else ""
     return Tile2CuError("T2C-C001", f"cannot read `{path}`: there is no such file", help=help)

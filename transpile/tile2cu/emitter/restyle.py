@@ -9,6 +9,7 @@ from itertools import accumulate, chain
 from textwrap import wrap
 from typing import Any
 
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.emitter.formatting import formatted, settings
 
 LineMap = list[tuple[int, int]]
@@ -53,7 +54,10 @@ def _style(content: str) -> Iterator[str]:
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".clang-format") as file:
         file.write(content)
         file.flush()
-        yield f"file:{file.name}"
+        try:
+            yield f"file:{file.name}"
+        except Tile2CuError as error:  # clang-format names the copy
+            raise Tile2CuError(error.code, error.message.replace(file.name, ".clang-format")) from error
 
 
 def _carried(lines: LineMap, old: str, new: str) -> LineMap:
