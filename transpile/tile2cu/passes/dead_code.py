@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 from tile2cu.analysis.lifetimes import buffers_in
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
-from tile2cu.core.program import Assign, Declare, Launch, Let, Range, Region, Stmt
+from tile2cu.core.program import Assign, Declare, Launch, Let, Parallel, Range, Region, Stmt
 from tile2cu.core.rebuild import Body, in_body
 
 _PURE = frozenset(
@@ -26,6 +26,9 @@ def _without_unused_values(body: Body) -> Body:
 
         def change(body: Body, at: int, used: set[Var] = used) -> Body | None:
             stmt = body[at]
+            if isinstance(stmt, Parallel):
+                inner = in_body(stmt.body, change)
+                return None if inner is stmt.body else (replace(stmt, body=inner),) if inner else ()
             if not isinstance(stmt, Let | Declare | Assign) or stmt.var in used:
                 return None
             value = stmt.init if isinstance(stmt, Declare) else stmt.value
