@@ -17,13 +17,15 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.quick_binding import quick_library
+from tile2cu import emitter, loading
+from tile2cu.tool import this_tool
 from tile2cu_runtime import binding
 from tile2cu_runtime.compilers import Compiler, composable_kernel_include, find_gxx, find_nvcc
 from tile2cu_runtime.errors import CompileError
@@ -211,6 +213,7 @@ settings.load_profile("tile2cu")
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(name, ...): skip without these: " + ", ".join(sorted(NEEDS)))
     config.addinivalue_line("markers", "binding: build kernels for the CPU engine with the runtime's Python binding")
+    config.addinivalue_line("markers", "whole_heads: emit heads with what other values of tile parameters give")
     config.addinivalue_line("markers", "nightly: skip without --nightly; .ci/nightly runs them")
     config.addinivalue_line(
         "markers",
@@ -301,6 +304,26 @@ def quick_bindings(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if folder in WITHOUT_BINDING and not request.node.get_closest_marker("binding"):
             patch.setattr(binding, "build_library", quick_library)
+        yield
+
+
+# The folders whose tests hold heads against what they state, or emit damaged or random kernels.
+WHOLE_HEADS = frozenset({"conformance", "differential", "errors", "fuzz", "golden"})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_heads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Heads lack the lines about other values of tile parameters, but in modules marked `whole_heads`: for each value
+    the rules decide the kernel anew, which is most of an example's emission.
+    """
+    folder = request.path.relative_to(ROOT / "tests").parts[0]
+    marked = request.node.get_closest_marker("whole_heads")
+    with pytest.MonkeyPatch.context() as patch:
+        if folder not in WHOLE_HEADS and not marked and not request.config.getoption("--nightly"):
+            tool = this_tool()
+            patch.setattr(emitter, "in_words", lambda launches, write: ())
+            # The cache of emitted kernels is the user's: such kernels have keys of their own there.
+            patch.setattr(loading, "this_tool", lambda: replace(tool, sha256=f"{tool.sha256} with quick heads"))
         yield
 
 
