@@ -17,6 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 EMITTED = ROOT / "emitted"
 
 
+def about_values(text: str) -> tuple[str, ...]:
+    """The lines of an emitted source's head about other values of tile parameters."""
+    start, empty = "// To change a tile size", "\n//\n"
+    lines = text[text.index(start) :].split(empty)[0].splitlines() if start in text else []
+    return tuple(line.removeprefix("// ") for line in lines)
+
+
 @dataclass(frozen=True)
 class Golden:
     """An example emitted into a folder below emitted/."""

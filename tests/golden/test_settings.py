@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.cases import GOLDEN, ROOT, TOOL, Golden
+from tests.golden.cases import GOLDEN, ROOT, TOOL, Golden, about_values
 from tile2cu.analysis.uses import statements
 from tile2cu.api import resolved_kernels
 from tile2cu.core.errors import Tile2CuError
@@ -21,8 +21,7 @@ from tile2cu.emitter import Resolved, emit_kernel, seen_by
 from tile2cu.emitter.settings import Design, differences
 from tile2cu.targets import find
 
-ROW = re.compile(r"^//   (?:(\w+) +([\d,]+)|) +([\d,]+) {2,}(\S.*)$")
-START = "// To change a tile size"
+ROW = re.compile(r"^  (?:(\w+) +([\d,]+)|) +([\d,]+) {2,}(\S.*)$")
 
 
 def _files() -> Iterator[tuple[Golden, Path]]:
@@ -47,22 +46,17 @@ class Stated:
     gives: str
 
 
-def section(text: str) -> list[str]:
-    """The lines of a source's head about parameters."""
-    return text[text.index(START) :].split("\n//\n")[0].splitlines() if START in text else []
-
-
 def stated(text: str) -> list[Stated]:
     """What a source's head states of other values."""
     found: list[Stated] = []
-    for line in section(text):
+    for line in about_values(text):
         if row := ROW.match(line):
             name, value, other, gives = row.groups()
             if name is None:
                 name, value = found[-1].name, str(found[-1].value)
             found.append(Stated(name, number(value), number(other), gives))
         elif found:
-            found[-1] = replace(found[-1], gives=f"{found[-1].gives} {line.removeprefix('//').strip()}")
+            found[-1] = replace(found[-1], gives=f"{found[-1].gives} {line.strip()}")
     return found
 
 
@@ -126,7 +120,7 @@ def test_other_values_give_what_the_head_states(name: str) -> None:
     rows = stated(text)
     if rows:
         manifest = path.with_suffix(".json").read_text(encoding="utf-8")
-        about = " ".join(line.removeprefix("// ") for line in section(text)).partition("This kernel takes")[2]
+        about = " ".join(about_values(text)).partition("This kernel takes")[2]
         assert taken(about.partition(". These values")[0]) == (shared_bytes(manifest), design.registers)
     for row in rows:
         constant = re.search(rf"\b{row.name} = (\d+)\b", text.partition("#include")[2])
