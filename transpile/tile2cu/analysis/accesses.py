@@ -8,7 +8,20 @@ from tile2cu.analysis import effects as effect
 from tile2cu.analysis.control import steps
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects, evaluated, own_effects
-from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, children, static_value, substitute, walk
+from tile2cu.core.expr import (
+    Address,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Named,
+    Var,
+    children,
+    static_value,
+    substitute,
+    walk,
+)
 from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Assert,
@@ -70,10 +83,8 @@ def own_accesses(stmt: Stmt) -> tuple[Access, ...]:
 
 def _own_accesses(stmt: Stmt) -> Iterator[Access]:
     for expr in expressions(stmt):
-        parts = [part for part in walk(expr) if isinstance(part, Call | Load | Address)]
-        if parts:
-            yield from _loads(parts, stmt.span)
-            yield from _written_through(parts, stmt.span)
+        yield from loads(expr, stmt.span)
+        yield from written_through(expr, stmt.span)
     match stmt:
         case Store():
             if stmt.op:
@@ -202,24 +213,29 @@ def moved_index(stmt: Stmt, last: Var) -> bool:
 
 def loads(expr: Expr, span: Span) -> Iterator[Access]:
     """The elements that an expression reads."""
-    return _loads(tuple(walk(expr)), span)
+    parts = _in_memory(expr)
+    if parts:
+        calls = (part for part in walk(expr) if isinstance(part, Call) and part.function.startswith("atomic_load"))
+        atomic = {id(call.args[0]) for call in calls}
+        for part in parts:
+            if isinstance(part, Load) or "r" in part.access:
+                assert isinstance(part.buffer, Buffer)
+                yield Access(part.buffer, part.indices, False, span, id(part) in atomic)
 
 
-def _loads(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
-    atomic = {id(part.args[0]) for part in parts if isinstance(part, Call) and part.function.startswith("atomic_load")}
-    for part in parts:
-        if isinstance(part, Load) or (isinstance(part, Address) and "r" in part.access):
-            assert isinstance(part.buffer, Buffer)
-            yield Access(part.buffer, part.indices, False, span, id(part) in atomic)
+def _in_memory(expr: Expr) -> tuple[Load | Address, ...]:
+    """The parts of an expression that are, or are the addresses of, elements."""
+    return () if isinstance(expr, Const | Named | Var) else _elements_in(expr)
+
+
+@kept
+def _elements_in(expr: Expr) -> tuple[Load | Address, ...]:
+    return tuple(part for part in walk(expr) if isinstance(part, Load | Address))
 
 
 def written_through(expr: Expr, span: Span) -> Iterator[Access]:
     """The elements that a function may write through an address argument."""
-    return _written_through(tuple(walk(expr)), span)
-
-
-def _written_through(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
-    for part in parts:
+    for part in _in_memory(expr):
         if isinstance(part, Address) and "w" in part.access:
             assert isinstance(part.buffer, Buffer)
             yield Access(part.buffer, part.indices, True, span)

@@ -185,6 +185,7 @@ ROUNDED = ("add", "subtract", "multiply", "divide", "fma", "reciprocal", "sqrt")
 ROUNDINGS = ("rn", "rz", "ru", "rd")  # to nearest even, toward zero, up, down
 
 _NUMBERS = frozenset(("thread", "lane"))  # of a thread: no other participates
+_AMONG = OF_THREAD - _NUMBERS
 
 
 def is_of_thread(expr: Expr) -> bool:
@@ -194,14 +195,15 @@ def is_of_thread(expr: Expr) -> bool:
 
 def works_among_threads(expr: Expr) -> bool:
     """Whether other threads may participate in an expression, or it has a side effect."""
-    return any(
-        isinstance(part, Address)
-        or (
-            isinstance(part, Call)
-            and (part.function.partition("<")[0] in OF_THREAD - _NUMBERS or part.function[0] == ":")
-        )
-        for part in walk(expr)
-    )
+    kept = expr.__dict__ if isinstance(expr, _HashedOnce) else {"_among": False}
+    if "_among" not in kept:
+        kept["_among"] = any(isinstance(part, Address) or _is_among_threads(part) for part in walk(expr))
+    found: bool = kept["_among"]
+    return found
+
+
+def _is_among_threads(part: Expr) -> bool:
+    return isinstance(part, Call) and (part.function.partition("<")[0] in _AMONG or part.function[0] == ":")
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:

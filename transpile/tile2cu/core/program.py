@@ -12,6 +12,7 @@ from math import inf
 from tile2cu.core.choice import Choice, Unchosen
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Call, Expr, Load, Number, Var, int_const, negated, static_value
+from tile2cu.core.memo import kept
 from tile2cu.core.span import Span
 from tile2cu.core.user_file import Constant, Decided, Derived, Source, UserCode
 
@@ -596,5 +597,11 @@ def walk_stmts(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """All statements below `body`, in order, outermost first."""
     for stmt in body:
         yield stmt
-        for below in (stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt):
-            yield from walk_stmts(below)
+        if isinstance(stmt, If | Loop | While | Parallel):
+            yield from _all_below(stmt)
+
+
+@kept
+def _all_below(stmt: Stmt) -> tuple[Stmt, ...]:
+    below = (stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt)
+    return tuple(inner for body in below for inner in walk_stmts(body))

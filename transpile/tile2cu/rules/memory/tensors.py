@@ -34,6 +34,7 @@ from tile2cu.core.expr import (
     walk,
     works_among_threads,
 )
+from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
@@ -54,6 +55,23 @@ Body = tuple[Stmt, ...]
 Conditions = tuple[Expr, ...]
 POINTER_BYTES = 16  # the launcher rejects tensors that are not aligned to this
 _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stores are dropped"
+
+
+@dataclass(frozen=True)
+class _Access:
+    """One access to a tensor: (start, extent) along each dimension, under the conditions `given`.
+
+    A copy has its `region` of the tensor and the `other` one. An access of a T.Parallel has its `loop`, and `position`
+    is the first element of a row with names by their values.
+    """
+
+    tensor: Buffer
+    parts: tuple[tuple[Expr, Expr], ...]
+    given: Conditions
+    region: Region | None = None
+    other: Region | None = None
+    loop: Parallel | None = None
+    position: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -238,22 +256,42 @@ def row_strides(tensor: Buffer) -> tuple[Expr, ...]:
 def _boxes(context: Context) -> list[tuple[Buffer, list[_Box]]]:
     """All accesses to each tensor, in program order of first use."""
     found: dict[int, tuple[Buffer, list[_Box]]] = {}
-    lasts = functools.cache(_lasting(context))
-    for place in places(context.launch.body):
-        for tensor, box in _accesses_of(place, lasts, context):
-            if tensor.scope is Scope.GLOBAL:
-                found.setdefault(id(tensor), (tensor, []))[1].append(box)
+    for access in _accesses(context.launch, context.bounds):
+        found.setdefault(id(access.tensor), (access.tensor, []))[1].append(_box(access, context))
     return list(found.values())
 
 
-def _lasting(context: Context) -> Callable[[Expr], bool]:
+def _box(access: _Access, context: Context) -> _Box:
+    """An access as the facts have it: the layouts of tiles, and the vectors of loops."""
+    facts, tensor = context.facts, access.tensor
+    if access.region is not None and access.other is not None:
+        size = copied_bytes(access.region, access.other, facts.get(access.other.buffer, LAYOUT))
+        return _Box(access.parts, size, access.given)
+    if access.loop is None or access.position is None:
+        return _Box(access.parts, WIDEST if access.region is not None else 0, access.given)
+    vector, last, position = facts.get(access.loop, VECTOR) or 1, access.loop.vars[-1], access.position
+    quotient = quotient_of(position, last)
+    divided, divisor = quotient or (of_vector(position, last, vector, context.bounds), 1)
+    wide = vector > 1 and divisor < vector and last in walk(position)
+    return _Box(access.parts, access_bytes(vector // divisor, tensor.dtype) * wide, access.given, divisor, divided)
+
+
+@kept
+def _accesses(launch: Launch, bounds: Bounds) -> tuple[_Access, ...]:
+    """All accesses to tensors, in program order."""
+    lasts = functools.cache(_lasting(launch, bounds))
+    found = (access for place in places(launch.body) for access in _accesses_of(place, lasts, bounds))
+    return tuple(access for access in found if access.tensor.scope is Scope.GLOBAL)
+
+
+def _lasting(launch: Launch, bounds: Bounds) -> Callable[[Expr], bool]:
     """Whether a condition that holds where a branch begins holds throughout it: the branch keeps its inputs."""
-    written = written_in(context.launch.body)
+    written = written_in(launch.body)
 
     def lasts(condition: Expr) -> bool:
-        expanded = context.bounds.expanded(condition)
+        expanded = bounds.expanded(condition)
         mutable = any(isinstance(part, Var) and part.role is Role.MUTABLE for part in walk(expanded))
-        changes = any(touches(written, access.buffer) for access in loads(expanded, context.launch.span))
+        changes = any(touches(written, access.buffer) for access in loads(expanded, launch.span))
         return not (mutable or changes or works_among_threads(expanded))
 
     return lasts
@@ -265,35 +303,27 @@ def _lasting_on(place: Place, lasts: Callable[[Expr], bool]) -> Conditions:
     return tuple(condition if held else Unary(BOOL, "not", condition) for condition, held in found)
 
 
-def _accesses_of(place: Place, lasts: Callable[[Expr], bool], context: Context) -> Iterator[tuple[Buffer, _Box]]:
+def _accesses_of(place: Place, lasts: Callable[[Expr], bool], bounds: Bounds) -> Iterator[_Access]:
     """The accesses that a statement makes itself; a T.Parallel represents its whole body."""
     op, given = place.stmt, _lasting_on(place, lasts)
     match op:
         case Parallel():
-            vector = context.facts.get(op, VECTOR) or 1
             for inside in places((op,), place.path):
                 for access in own_accesses(inside.stmt):
-                    position = context.bounds.expanded(access.indices[-1])
-                    divided, divisor = quotient_of(position, op.vars[-1]) or (
-                        of_vector(position, op.vars[-1], vector, context.bounds),
-                        1,
-                    )
-                    wide = vector > 1 and divisor < vector and op.vars[-1] in walk(position)
-                    below, size = _lasting_on(inside, lasts), access_bytes(vector // divisor, access.buffer.dtype)
-                    yield access.buffer, _Box(_points(access.indices), size * wide, below, divisor, divided)
+                    position, below = bounds.expanded(access.indices[-1]), _lasting_on(inside, lasts)
+                    yield _Access(access.buffer, _points(access.indices), below, loop=op, position=position)
         case Copy() | AtomicTile():
             for region, other in ((op.src, op.dst), (op.dst, op.src)):
-                size = copied_bytes(region, other, context.facts.get(other.buffer, LAYOUT))
-                size = size if isinstance(op, Copy) else WIDEST
-                yield region.buffer, _Box(tuple((part.start, part.extent) for part in region.ranges), size, given)
+                parts = tuple((part.start, part.extent) for part in region.ranges)
+                yield _Access(region.buffer, parts, given, region, other if isinstance(op, Copy) else None)
         case Store() | Atomic() if not _in_parallel(op):
-            yield op.buffer, _Box(_points(op.indices), 0, given)
+            yield _Access(op.buffer, _points(op.indices), given)
         case _:
             pass
     if not isinstance(op, Parallel) and not _in_parallel(op):
         for expr in expressions(op):
             for access in (*loads(expr, op.span), *written_through(expr, op.span)):
-                yield access.buffer, _Box(_points(access.indices), 0, given)
+                yield _Access(access.buffer, _points(access.indices), given)
 
 
 def _in_parallel(op: object) -> bool:

@@ -11,6 +11,7 @@ from tile2cu.core.layout import (
     MmaOperandA,
     MmaOperandB,
     Replicated,
+    Slice,
     SplitColumns,
     WgmmaAccumulator,
     slice_of,
