@@ -141,7 +141,7 @@ def attention_backward(
     """dQ, dK and dV of attention_forward, given dO, the gradient of its Output.
 
     Q, K, V and dO must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude. Output and Lse must be those of
-    attention_forward for the same Q, K, V and is_causal.
+    attention_forward for the same arguments.
     """
     # Defaults: the fastest on an H200 (benchmarks/RESULTS.md).
     if block_M is None:

@@ -61,7 +61,7 @@ def test_each_warpgroup_prints_the_tiles_of_its_own_iterations(
     assert main([str(source), "--target", "cuda:sm_90a", "-o", str(tmp_path)]) == 0
     file = tmp_path / "ping_pong_by_iteration.cu"
     text = file.read_text(encoding="utf-8")
-    assert "//   KV_shared  after gemm_wait<0>(S), by the warpgroup whose iteration it is\n" in text
+    assert "//   KV_shared  after the wait for the MMAs of S, by the warpgroup whose iteration it is\n" in text
     wait = re.compile(r"tl::gemm_wait<0>\(S\);")
     assert len(wait.findall(text)) == 2
     of_iteration = iter(("k_iter", "(k_iter + 1)"))  # warpgroup 1 is one iteration ahead

@@ -68,10 +68,10 @@
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read. Where one warpgroup has the tile, tl::print_own prints it from that warpgroup's threads.
-//   KV_shared, K_pe_shared  after gemm_wait<0>(acc_s), by the warpgroup whose iteration it is
+//   KV_shared, K_pe_shared  after the wait for the MMAs of acc_s, by the warpgroup whose iteration it is
 //   Q_shared, Q_pe_local    right before mla_decode.py:89-90, where MMAs read them, by the warpgroup whose iteration it
 //                           is
-//   acc_s                   after gemm_wait<0>(acc_s), by the warpgroup whose iteration it is
+//   acc_s                   after the wait for the MMAs of acc_s, by the warpgroup whose iteration it is
 //   acc_o                   after mla_decode.py:111 and the wait for that MMA; a partial sum before the last iteration
 //                           of k; in mla_decode.py:119, right before it is stored
 // `tile2cu run mla_decode.cu --size batch=... --size heads=... --size pages=... --size max_pages=...` executes this

@@ -67,10 +67,10 @@
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
-//   KV_shared, K_pe_shared  after gemm_wait<0>(acc_s), by the warpgroup whose iteration it is
+//   KV_shared, K_pe_shared  after the wait for the MMAs of acc_s, by the warpgroup whose iteration it is
 //   Q_shared, Q_pe_local    right before mla_decode.py:89-90, where MMAs read them, by the warpgroup whose iteration it
 //                           is
-//   acc_s                   after gemm_wait<0>(acc_s), by the warpgroup whose iteration it is
+//   acc_s                   after the wait for the MMAs of acc_s, by the warpgroup whose iteration it is
 //   acc_o                   after mla_decode.py:111 and the wait for that MMA; a partial sum before the last iteration
 //                           of k; in mla_decode.py:119, right before it is stored
 // `tile2cu run mla_decode.cu --device ptx --size batch=... --size heads=... --size pages=... --size max_pages=...`

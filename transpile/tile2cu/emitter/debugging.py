@@ -152,7 +152,7 @@ def _alternating(loop: Loop, resolved: Resolved) -> str:
     found = resolved.facts[loop, SCHEDULE]
     assert isinstance(found, PingPong)
     first = ascii_name(found.own_mmas[0].c.buffer.name)
-    return f"after gemm_wait<0>({first}), {_OWNER}"
+    return f"after the wait for the MMAs of {first}, {_OWNER}"
 
 
 def _computed(tile: Buffer, mmas: list[tuple[str, bool]], resolved: Resolved) -> str:

@@ -205,7 +205,7 @@ class PingPongLoop(ABC):
                 return f"{name}({k});"
 
     def branch(self, condition: str, about: str, own: Views, others: Views) -> StatementView:
-        """A branch whose condition says whose iteration it is."""
+        """A branch on whose iteration it is."""
         return StatementView("branch", {"condition": condition, "about": about}, self.place, body=own, orelse=others)
 
     def added_up(self, op: AddUp) -> StatementView:
