@@ -27,7 +27,9 @@ template <int stages, int slabs, int first_part> struct SlabBarriers {
   }
   // Waits until warpgroup `part` has released its slabs of iteration k - stages; in the first `stages` iterations does
   // not wait. Called by: the producer's one thread.
-  CUTE_DEVICE void producer_acquire(int k, int part) { cute::wait_barrier(empty_[k % stages][part], k / stages & 1 ^ 1); }
+  CUTE_DEVICE void producer_acquire(int k, int part) {
+    cute::wait_barrier(empty_[k % stages][part], k / stages & 1 ^ 1);
+  }
   // The barrier on which the load of this slab completes. Called by: as above.
   CUTE_DEVICE uint64_t& full(int k, int slab) { return full_[k % stages][slab]; }
   // Waits until TMA has filled this slab. Called by: any thread.
@@ -104,8 +106,7 @@ CUTE_DEVICE void store_fragment(const Atom& atom, const Mma& mma, const From& fr
 }
 
 // The same for values of this thread's rows; `at` is the rowcol view of the coordinates in the tile.
-template <class From, class At, class Values>
-CUTE_DEVICE void store_rows(const From& from, const At& at, Values&& to) {
+template <class From, class At, class Values> CUTE_DEVICE void store_rows(const From& from, const At& at, Values&& to) {
   __syncwarp();  // as above
   CUTE_UNROLL
   for (int i = 0; i < cute::size(from); ++i)

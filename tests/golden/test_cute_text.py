@@ -32,9 +32,9 @@ def test_an_accumulator_is_partitioned_and_stored_by_the_mma_that_writes_it(path
     text = path.read_text(encoding="utf-8")
     partitions = dict(re.findall(r"Tensor (\w+) =\s+partition_fragment_C\((\w+)\{\}", text))
     writers: dict[str, str] = {}
-    for mma, given in re.findall(r"tl::wgmma\((\w+)\{\},([^;]*)\);", text):
-        *_, last = [each for each in re.findall(r"\w+", re.sub(r",\s*GMMA::.*|,\s*[^,]*\?.*", "", given))]
-        writers.setdefault(last, mma)
+    for slab, mma, given in re.findall(r"tl::wgmma(_slab)?\((\w+)\{\},([^;]*)\);", text):
+        words = re.findall(r"\w+", re.sub(r",\s*GMMA::.*|,\s*[^,]*\?.*", "", given, flags=re.S))
+        writers.setdefault(words[-2] if slab else words[-1], mma)  # a slab's number is behind the accumulator
     for tile, mma in writers.items():
         assert partitions[tile] == mma
         for stored in re.findall(rf"tl::tma_store\w*(?:<\w+>)?\((\w+)\{{\}}, {tile}\b", text):

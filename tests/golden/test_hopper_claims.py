@@ -150,7 +150,7 @@ def test_one_tiled_mma_of_tiles_with_other_extents_asserts_that_they_are_equal(p
         shapes.setdefault(name, set()).add(tuple(re.findall(r"Int<(\w+)>", shape)))
     for name, found in shapes.items():
         if len(found) > 1:
-            asserted = rf'using {name} = decltype\(.*?\);\nstatic_assert\(\w+ == \w+, "[^"]+"\);'
+            asserted = rf'using {name} =\s+decltype\(.*?\);\nstatic_assert\(\w+ == \w+,\s+"[^"]+"\);'
             assert re.search(asserted, text, re.S)
 
 

@@ -1,5 +1,6 @@
 """The styles that a kernel can be written in."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -128,14 +129,14 @@ def test_a_kernel_without_tma_and_wgmma_is_the_one_for_sm_80() -> None:
     assert kernels[0] == kernels[1] and "#include <tl/cute.h>" in sources[0]
 
 
-def test_warpgroups_that_cute_does_not_alternate_share_each_iteration() -> None:
-    """The schedule of the style tl hands fragments from one warpgroup to the other."""
-    assert (
-        "tl::fragment_stored"
-        in next(iter(tile2cu.emit(EXAMPLES / "mla_decode.py", target=HOPPER, page_size=64).values())).source
-    )
+def test_warpgroups_alternate_in_both_styles() -> None:
+    """Fragments are handed from one warpgroup to the other; CUTLASS numbers the named barriers behind its own."""
+    (found,) = tile2cu.emit(EXAMPLES / "mla_decode.py", target=HOPPER, page_size=64).values()
     source = cute_source("mla_decode.py", page_size=64)
-    assert "Sharing<4, 1, 2, 128>" in source and "tl::wgmma(acc_o_mma{}, warpgroup, S_shared" in source
+    assert "tl::named_barrier_sync<threads>(tl::fragment_stored, k);" in found.source
+    assert "cutlass::arch::NamedBarrier::sync(threads, tl::event_barrier(tl::fragment_stored, k));" in source
+    stated = [re.search(r"tl::mma_started (\d+) \(k\s+(?://\s+)?is even\)", text) for text in (found.source, source)]
+    assert [each and int(each[1]) for each in stated] == [2, 10]
 
 
 def test_iterations_that_a_producer_publishes_and_barriers_of_the_users_have_their_forms_in_cute() -> None:
