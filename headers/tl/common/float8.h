@@ -52,12 +52,8 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
   static TL_DEVICE uint32_t halves(uint16_t pair) {
     if constexpr (has_instructions)
       return Float8Instructions::to_halves(pair, is_e4m3);
-    else if constexpr (!is_e4m3 && !is_fnuz)  // the upper byte of a half
-      return static_cast<uint32_t>(pair & 0xff) << 8 | static_cast<uint32_t>(pair >> 8) << 24;
-    else if constexpr (is_e4m3)
-      return halves_of_e4m3(pair);
     else
-      return halves_of_e5m2fnuz(pair);
+      return halves_of(lower_bytes(0, pair));
   }
 
   // Converts the four elements of a register: the first two to `low`, the last two to `high`.
@@ -65,8 +61,8 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
     if constexpr (has_instructions) {
       Float8Instructions::to_halves(four, low, high, is_e4m3);
     } else {
-      low = halves(static_cast<uint16_t>(four));
-      high = halves(static_cast<uint16_t>(four >> 16));
+      low = halves_of(lower_bytes(0, four));
+      high = halves_of(upper_bytes(0, four));
     }
   }
 
@@ -81,22 +77,32 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
     __builtin_memcpy(&value, &word, sizeof value);
     return value;
   }
-  // Places each element in the upper byte of a half.
-  static TL_DEVICE uint32_t in_halves(uint16_t pair) {
-    return static_cast<uint32_t>(pair & 0xff) << 8 | static_cast<uint32_t>(pair >> 8) << 24;
+  // Two halves, of which each upper byte is an element.
+  static TL_DEVICE uint32_t halves_of(uint32_t in_upper) {
+    if constexpr (!is_e4m3 && !is_fnuz)
+      return in_upper;
+    else if constexpr (is_e4m3)
+      return halves_of_e4m3(in_upper);
+    else
+      return halves_of_e5m2fnuz(in_upper);
   }
   // Shifts the mantissa to its position in a half. A multiplication by a power of two adjusts the exponent bias, also
-  // for subnormal numbers. NaN is 0x7f, or 0x80 with is_fnuz.
-  static TL_DEVICE uint32_t halves_of_e4m3(uint16_t pair) {
-    const uint32_t sign = in_halves(pair) & 0x80008000, size = in_halves(pair) >> 1 & 0x3f803f80;
-    const uint32_t nan = is_fnuz ? (0x40004000 - size) & sign >> 1 : (size + 0x00800080) & 0x40004000;
-    const uint32_t scale = is_fnuz ? 0x58005800 : 0x5c005c00;  // 128 and 256, twice
-    return multiply2(sign | size | ((nan << 1) - (nan >> 5)), scale, half());
+  // for subnormal numbers. NaN is 0x7f, or 0x80 with is_fnuz. 0x7f becomes 1.875, of which 35,072 times is infinite;
+  // of the largest number, 1.75, it is 61,376. Zero times that is added: infinity gives NaN, others keep their sign.
+  static TL_DEVICE uint32_t halves_of_e4m3(uint32_t in_upper) {
+    const uint32_t sign = in_upper & 0x80008000, size = in_upper >> 1 & 0x3f803f80;
+    if constexpr (is_fnuz) {
+      const uint32_t nan = (0x40004000 - size) & sign >> 1;
+      return multiply2(sign | size | ((nan << 1) - (nan >> 5)), 0x58005800, half());  // 128, twice
+    } else {
+      const uint32_t exact = multiply2(sign | size, 0x5c005c00, half());          // 256, twice
+      return fma2(multiply2(sign | size, 0x78487848, half()), 0, exact, half());  // 35,072, twice
+    }
   }
   // The exponent bias is one larger than that of half: the exponent field is decremented, or the result becomes
   // subnormal.
-  static TL_DEVICE uint32_t halves_of_e5m2fnuz(uint16_t pair) {
-    const uint32_t sign = in_halves(pair) & 0x80008000, size = in_halves(pair) & 0x7f007f00;
+  static TL_DEVICE uint32_t halves_of_e5m2fnuz(uint32_t in_upper) {
+    const uint32_t sign = in_upper & 0x80008000, size = in_upper & 0x7f007f00;
     const uint32_t is_normal = (size + 0x78007800) & 0x80008000, normal = is_normal - (is_normal >> 15);
     const uint32_t lower = ((size | 0x80008000) - 0x04000400) & normal, denormal = size >> 1 & ~normal;
     const uint32_t nan = (0x80008000 - size) & sign;

@@ -110,7 +110,10 @@ def test_conversions_to_float8_round_to_even_and_saturate(kernels: Callable[[str
 
 @pytest.mark.parametrize("name", FLOAT8)
 def test_every_float8(kernels: Callable[[str], Kernels], name: str) -> None:
-    run = kernels("mathematics")(f"all_{name}", Written(shape=(256,), dtype=np.float32))
-    np.testing.assert_array_equal(
-        run.written[0], np.arange(256, dtype=np.uint8).view(FLOAT8[name][0]).astype(np.float32)
-    )
+    written = Written(shape=(256,), dtype=np.float32), Written(shape=(128,), dtype=np.uint32)
+    run = kernels("mathematics")(f"all_{name}", *written)
+    wanted = np.arange(256, dtype=np.uint8).view(FLOAT8[name][0]).astype(np.float32)
+    np.testing.assert_array_equal(run.written[0], wanted)
+    halves = run.written[1].view(np.float16)
+    np.testing.assert_array_equal(halves, wanted.astype(np.float16))
+    np.testing.assert_array_equal(np.signbit(halves)[wanted == 0], np.signbit(wanted)[wanted == 0])

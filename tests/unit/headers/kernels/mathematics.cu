@@ -75,9 +75,10 @@ template <class T> __global__ void float8(const float* X_data, T* Y_data, float*
   tl::parallel<4>(Layout{}, [&](auto i) { H(i) = tl::cast<tl::half>(Y(1, i)); });
   tl::parallel(Layout{}, [&](auto i) { Y(2, i) = y(i) * y(i) + tl::exp(y(i)); });
 }
-// Every bit pattern as a float.
-template <class T> __global__ void all_float8(float* Z_data) {
+// Every bit pattern as a float, and as a half, four together.
+template <class T> __global__ void all_float8(float* Z_data, uint32_t* H_data) {
   for (int i = tl::thread(); i < 256; i += 32) Z_data[i] = T::from_bits(uint8_t(i));
+  for (int i = tl::thread(); i < 64; i += 32) T::halves(0x03020100 + 0x04040404 * i, H_data[2 * i], H_data[2 * i + 1]);
 }
 template <class T> tl_status run_float8(const void* X, void* Y, void* Z, void* H) {
   return tl::launch(float8<T>, dim3(1), 32, nullptr, static_cast<const float*>(X), static_cast<T*>(Y),
@@ -86,12 +87,13 @@ template <class T> tl_status run_float8(const void* X, void* Y, void* Z, void* H
 
 }  // namespace mathematics
 
-#define TL_FLOAT8(name, T)                                                                       \
-  extern "C" tl_status name(const void* X, void* Y, void* Z, void* H) {                          \
-    return mathematics::run_float8<T>(X, Y, Z, H);                                               \
-  }                                                                                              \
-  extern "C" tl_status all_##name(void* Z) {                                                     \
-    return tl::launch(mathematics::all_float8<T>, dim3(1), 32, nullptr, static_cast<float*>(Z)); \
+#define TL_FLOAT8(name, T)                                                                      \
+  extern "C" tl_status name(const void* X, void* Y, void* Z, void* H) {                         \
+    return mathematics::run_float8<T>(X, Y, Z, H);                                              \
+  }                                                                                             \
+  extern "C" tl_status all_##name(void* Z, void* H) {                                           \
+    return tl::launch(mathematics::all_float8<T>, dim3(1), 32, nullptr, static_cast<float*>(Z), \
+                      static_cast<uint32_t*>(H));                                               \
   }
 TL_FLOAT8(e4m3, tl::float8_e4m3)
 TL_FLOAT8(e5m2, tl::float8_e5m2)
