@@ -145,19 +145,10 @@ def build(folder: Path) -> dict[str, Any]:
     target = found[1] if found else ""
     code = f"arch=compute_{target},code=sm_{'90' if target == '80' else target}"
     include = ("-isystem", f"{os.environ['CUTLASS_PATH']}/include", "-I", str(ROOT / "headers"))
-    flags = (
-        "-O3",
-        "-std=c++17",
-        "--expt-relaxed-constexpr",
-        "-DNDEBUG",
-        "-Xptxas",
-        "-v",
-        "-Xcompiler",
-        "-fPIC",
-        "-shared",
-    )
+    flags = ("-O3", "-std=c++17", "--expt-relaxed-constexpr", "-DNDEBUG", "-Xptxas", "-v")
+    linked = ("-Xcompiler", "-fPIC", "-shared", "-Xlinker", "-Bsymbolic", str(source), "-o")
     start = time.time()
-    command = ("nvcc", "-gencode", code, *flags, *include, "-Xlinker", "-Bsymbolic", str(source), "-o")
+    command = ("nvcc", "-gencode", code, *flags, *include, *linked)
     done = subprocess.run([*command, str(folder / "k.so")], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{source} does not compile:\n{done.stdout}{done.stderr}")

@@ -772,7 +772,7 @@ CUTE_DEVICE void gemm_as_half(const Mma& mma, const LoadA& load_a, const LoadB& 
   auto tXrB = copy_b.get_slice(threadIdx.x).retile_D(tCrB);
   auto to = by_instruction(tXrB(_, _, 0));
   constexpr int loads = decltype(size<1>(to))::value, each = decltype(size<1>(tCrB))::value / loads;
-  CUTE_NO_UNROLL
+  CUTE_UNROLL
   for (int k = 0; k < size<2>(tXsA); ++k) {
     copy(copy_a, tXsA(_, _, k), tXrA(_, _, 0));
     const auto from = by_instruction(tXsB(_, _, k));
