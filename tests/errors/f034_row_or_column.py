@@ -22,4 +22,4 @@ def kernel():
 #    |
 # 14 |             a *= b
 #    |             ^^^^^^
-#   = help: write v[:, None] for a value a row, v[None, :] for a value a column
+#   = help: write v[:, None] for one value per row, v[None, :] for one value per column

@@ -166,7 +166,7 @@ def _named(rows: list[tuple[str, str, str]], trace: Trace, text: str) -> Iterato
     for name, completed, waiting in rows:
         if not name.startswith("tl::"):
             continue
-        event = name.removesuffix(", k")
+        event = re.sub(r", (even )?k$", "", name)
         found = re.search(rf"{event}(?: \(twice\))?(?:, tl::\w+| and tl::\w+)* (\d)( \+ k % 2)?", below)
         if found is None:
             yield f"{event}: no number"
