@@ -1,4 +1,4 @@
-"""The names of headers/tl/ck.h, and those of ck_tile that a name of the user's would hide."""
+"""The names of headers/tl/ck*.h, and those of ck_tile that a name of the user's would hide."""
 
 from pathlib import Path
 
