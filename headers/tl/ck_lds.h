@@ -65,9 +65,9 @@ template <int span, int n> struct LdsSwizzledVector {
   }
 };
 
-// The place along k, k_slot, in a tile of operand B whose A is in registers: in MFMA step s, lane group g holds k = (s,
-// g, i) of A, digits of `groups` g and `held` i. k_slot = (s / n, g, s % n, i), where 16 bytes have the values of n
-// steps, so that one read has those of n steps. groups = 1: k_slot = k.
+// The place along k, k_slot, in a tile of operand B whose A is in registers: in MFMA step s, lane group g holds
+// k = (s, g, i) of A, digits of `groups` g and `held` i. k_slot = (s / n, g, s % n, i), where n steps fill the 16 bytes
+// that one read loads. groups = 1: k_slot = k.
 template <int groups_, int held_> struct HeldK {
   static constexpr int groups = groups_, held = held_;
 };
