@@ -67,6 +67,14 @@ def test_a_select_is_lazy_and_parenthesised_inside_others() -> None:
     assert text(binary("+", select, X)) == "(bx < 3 ? x : 0.0f) + x"
 
 
+@pytest.mark.parametrize("op", ["*", "&", "|", "^", "+"])
+def test_a_condition_of_numbers_is_parenthesised(op: str) -> None:
+    """Clang takes a product of truths before `?` for a mistake."""
+    condition = binary(op, binary("<", BX, int_const(3)), binary(">", BX, int_const(1)))
+    select = Call(FLOAT32, "if_then_else", (condition, X, Const(FLOAT32, 0.0)))
+    assert text(select) == f"({text(condition)}) ? x : 0.0f"
+
+
 def test_a_choice_that_is_known_is_not_asked() -> None:
     condition = binary("<", BX, int_const(3))
     select = Call(FLOAT32, "if_then_else", (condition, X, Const(FLOAT32, 0.0)))

@@ -51,6 +51,7 @@ PRECEDENCE = {
     "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10,
 }  # fmt: skip
 _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
+_OF_NUMBERS = {PRECEDENCE[op] for op in ("|", "^", "&", "<<", "+", "*")}  # clang warns of such a condition of `?:`
 SPELLING = {"or": "||", "and": "&&", "//": "/"}
 _DIGITS = 9  # of a float: std::numeric_limits<float>::max_digits10
 _SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT8_E8M0, FLOAT4_E2M1)
@@ -356,6 +357,8 @@ class Printer:
                 return f"tl::select_lazy({asked}, {lazy})", _PRIMARY
             return f"tl::select({', '.join(text for text, _ in parts)})", _PRIMARY
         texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]
+        if parts[0][1] in _OF_NUMBERS:
+            texts[0] = f"({parts[0][0]})"
         if dtype.is_packed:  # C++ would not know which of the two to convert
             texts[1:] = [_cast_to(dtype, text) for text in texts[1:]]
         return f"{texts[0]} ? {texts[1]} : {texts[2]}", _TERNARY
