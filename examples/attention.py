@@ -27,9 +27,10 @@ def attention(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head.
 
     With is_causal, query i sees the keys 0..i only. With window, it sees the last `window` of those only. Q, K and V
-    must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the softmax weights exp2(score - reference), in
-    log2 units, are then at most 2**(slack + 1/2), where the difference is one FMA (default: nvcc's -fmad=true, hipcc's
-    -ffp-contract=fast). A row's reference follows its maximum where that exceeds it by more than slack.
+    must be finite. A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
+    once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
+    r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
+    2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)
@@ -99,7 +100,7 @@ def attention(
                         acc_s[i, j] = T.if_then_else(k * block_N + j < seq_len, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: if a row's reference changes, rescale by exp2((scores_max_prev - scores_max) * scale).
+                # Online softmax: acc_o and logsum are multiplied by exp2((scores_max_prev - scores_max) * scale).
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:

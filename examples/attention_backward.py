@@ -38,10 +38,12 @@ def attention_forward(
 ):
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, and Lse = log2 of the sum of exp of each row of Q @ K^T / sqrt(dim).
 
-    With is_causal, query i sees the keys 0..i only. Q, K and V must be finite, and Q @ K^T / sqrt(dim) less
-    than 2**23 in magnitude: the softmax weights exp2(score - reference), in log2 units, are then at most
-    2**(slack + 1/2), where the difference is one FMA (default: nvcc's -fmad=true, hipcc's -ffp-contract=fast). A row's
-    reference follows its maximum where that exceeds it by more than slack.
+    With is_causal, query i sees the keys 0..i only. Q, K and V must be finite.
+
+    A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
+    once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
+    r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
+    2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
     if block_N is None:
         block_N = keys_a_turn(dim)

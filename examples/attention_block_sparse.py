@@ -26,9 +26,12 @@ def attention_block_sparse(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head, over the keys whose block the mask keeps.
 
     With is_causal, query i sees the keys 0..i of those only. A query that sees none gives zeros. Q, K and V must be
-    finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the softmax weights exp2(score - reference), in log2
-    units, are then at most 2**(slack + 1/2), where the difference is one FMA (default: nvcc's -fmad=true, hipcc's
-    -ffp-contract=fast). A row's reference follows its maximum where that exceeds it by more than slack.
+    finite.
+
+    A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
+    once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
+    r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
+    2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, heads, seq_len, dim)

@@ -28,9 +28,12 @@ def attention_varlen(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each sequence and head.
 
     With is_causal, the last query of a sequence sees all its keys, the one before it one key less, and so on. A query
-    that sees no key gets zeros. Q, K and V must be finite, and |Q @ K^T / sqrt(dim)| less than 2**23: the weights
-    exp2(score - reference), in log2 units, are then at most 2**(slack + 1/2), where the difference is one FMA (default:
-    nvcc's -fmad=true, hipcc's -ffp-contract=fast). A row's reference follows its maximum if more than slack below it.
+    that sees no key gets zeros. Q, K and V must be finite.
+
+    A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
+    once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
+    r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
+    2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"
@@ -91,7 +94,7 @@ def attention_varlen(
                         acc_s[i, j] = T.if_then_else(k * block_N + j < length_k, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: if a row's reference changes, rescale by exp2((scores_max_prev - scores_max) * scale).
+                # Online softmax: acc_o and logsum are multiplied by exp2((scores_max_prev - scores_max) * scale).
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:

@@ -28,9 +28,9 @@ def flash_decoding(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V over the first lengths[b] tokens of each sequence.
 
     Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). Q and the tokens of K and V
-    must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: the weights exp2(score - row maximum), in log2
-    units, are then at most 2**(1/2), where the difference is one FMA (default: nvcc's -fmad=true, hipcc's
-    -ffp-contract=fast). Larger ones may give NaN.
+    must be finite. A weight is exp2(score * scale - m * scale), with a row's maximum m. Where Q @ K^T / sqrt(dim) is
+    less than 2**23 in magnitude, rounding m * scale adds at most 1/2 to the exponent (one FMA, the compilers' default),
+    and weights are at most 2**(1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"

@@ -9,7 +9,7 @@ def gemm_hybrid(
     M,
     N,
     K,
-    programs=132,  # blocks, one per SM of an H200; on GPUs with other numbers of SMs the result is the same
+    programs=132,  # blocks, one per SM of an H200; with other numbers of SMs the result is the same, and slower
     min_saved_iterations=48,  # least ideal saving of a split along K, in iterations per block: parts cost traffic
     panel=12,  # rows of tiles per rasterisation group, which has 2 rows where there are fewer columns than `panel`
     block_M=128,
@@ -80,8 +80,10 @@ def gemm_hybrid(
             split_tiles = split_tiles_of(tail_tiles, k_tiles)
             waves = T.ceildiv(rows * columns - split_tiles, programs)
             k_tiles_per_part = k_tiles_per_part_of(split_tiles, k_tiles)
-            # Blocks with the same part_index work on the same part of K at the same time, as those of a whole wave do:
-            # they share operands in L2. The last ones, fewer than split_tiles, take the last parts of all split tiles.
+            # Block b computes the whole tiles b, b + programs and so on. Then, if tiles are split, the blocks
+            # p * split_tiles to (p + 1) * split_tiles - 1 compute part p of them, each of one tile, and the spare
+            # blocks (the last ones, fewer than split_tiles) the last part of all. Blocks with the same part_index work
+            # on the same part of K at the same time, as those of a whole wave do: they share operands in L2.
             part_index = T.if_then_else(split_tiles > 0, block // T.max(split_tiles, 1), 0)
             programs_from_part = programs - part_index * split_tiles  # blocks with this part_index or a later one
             split_waves = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, programs_from_part), 0)

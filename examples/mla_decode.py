@@ -28,10 +28,10 @@ def mla_decode(
 ):
     """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens.
 
-    A token's weight is exp2(s - r): s is its score in log2 units (the softmax's argument times log2(e)), r a reference
-    that the row shares, which follows the row's maximum where that exceeds it by more than slack. Q, Q_pe and the tokens
-    must be finite, and the softmax's arguments less than 2**23 in magnitude: weights are then at most 2**(slack + 1/2),
-    where s - r is one FMA (default: nvcc's -fmad=true, hipcc's -ffp-contract=fast). Larger ones may give NaN.
+    Q, Q_pe and the tokens must be finite. A token's weight is exp2(score * scale - r * scale); r is a row's reference,
+    which its maximum replaces once it exceeds r by more than slack / scale. Where the softmax's arguments are less than
+    2**23 in magnitude, rounding r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and
+    weights are at most 2**(slack + 1/2). This bounds overflow, not the error; larger arguments may give NaN.
     """
     assert page_size % block_N == 0, "an iteration's tokens are in one page"
     scale = (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim + pe_dim): exp2 replaces exp

@@ -191,7 +191,7 @@ def _parts(launches: tuple[Resolved, ...]) -> str:
     program = launches[0].program
     file = program.source.name
     names = listed([f"{launch.namespace} ({file}:{launch.launch.span.line})" for launch in launches])
-    text = f"A call launches {len(launches)} kernels: {names}."
+    text = f"A call launches at most {len(launches)} kernels: {names}."
     kept = listed([f"{tensor.name} ({tensor.dtype})" for tensor in program.workspaces])
     return text + (f" The workspace holds {kept} between them." if kept else "")
 

@@ -129,9 +129,8 @@ def _operands(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
     for tile, found in read.items():
         together.setdefault(tuple(dict.fromkeys(found)), []).append(ascii_name(tile.name))
     for at, names in together.items():
-        where = (
-            f"right before {listed([place for place, _ in at])}, where MMAs read {'it' if len(names) == 1 else 'them'}"
-        )
+        read_by = f"the MMAs that read {'it' if len(names) == 1 else 'them'}"
+        where = f"in {listed([place for place, _ in at])}, right before {read_by}"
         yield ", ".join(names), where + f", {_OWNER}" * any(alone for _, alone in at)
 
 

@@ -108,7 +108,7 @@ def _after_call(launches: tuple[Resolved, ...], names: list[str]) -> str:
 
 
 def _determinism(launches: tuple[Resolved, ...]) -> str:
-    """Whether equal calls give equal bits; empty where the program does not tell."""
+    """Whether identical calls give equal bits; empty where the program does not tell."""
     bodies = [each.launch.body for each in launches]
     sums = dict.fromkeys(
         f"{ascii_name(each.name)} ({each.dtype})" for body in bodies for each in summed_in_any_order(body)
@@ -119,8 +119,8 @@ def _determinism(launches: tuple[Resolved, ...]) -> str:
     if unwritten or launches[0].program.user_code or any(map(depends_on_order, bodies)):
         return ""
     return (
-        "Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same "
-        "binary and driver."
+        "Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the "
+        "same binary and driver."
     )
 
 

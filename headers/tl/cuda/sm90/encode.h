@@ -28,7 +28,11 @@ static inline EncodeTensorMap find_encode_tensor_map(int& error) {
   if (const auto known = __atomic_load_n(&found, __ATOMIC_RELAXED)) return known;
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 12050
   error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &result);
+#else
+  error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &result);
+#endif
   if (error == 0 && !function) error = cudaErrorNotSupported;
   const auto encode = reinterpret_cast<EncodeTensorMap>(function);
   __atomic_store_n(&found, encode, __ATOMIC_RELAXED);

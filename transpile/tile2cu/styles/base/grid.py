@@ -43,8 +43,9 @@ def _call(order: TileOrder, blocks: str, *, persistent: bool) -> tuple[str, str]
     if isinstance(order, ByXcd):
         return f"contiguous_order</*XCDs=*/{order.xcds}>", (
             f"Tuned for {order.xcds} XCDs, each with its own L2, to which the hardware assigns workgroups round-robin "
-            "(MI300X in SPX mode): those of one XCD take a contiguous range of the grid, whose neighbours share "
-            f"tensors there. Correct for any number of XCDs  [{order.rule}]"
+            "(MI300X in SPX mode): XCD i runs the workgroups i, i + {order.xcds}, ...; they take a contiguous range of "
+            f"the grid's tiles, x fastest, whose neighbours share tensors in that L2. Correct for any number of XCDs  "
+            f"[{order.rule}]"
         )
     kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""
     if order.dies > 1:

@@ -87,11 +87,12 @@ def in_flight(op: Overlapped, k: str, names: Names) -> tuple[str, ...]:
 
 
 def released_late(op: Overlapped, tiles: tuple[str, ...], changed: str, wait: str, process: str) -> str:
-    """Why a stage is released by an arrival that has a vote as an operand, and no earlier."""
+    """Why the lane that arrives for a stage depends on a vote, and why it arrives no earlier."""
     are = "is" if len(op.first) == 1 else "are"
     return (
-        f"The stage is free because {listed(list(tiles))} {are} complete. It is released here, by an arrival with "
-        f"`{changed}` as an operand: {wait} below follows the arrival, and the arrival follows {process}"
+        f"The stage is free because {listed(list(tiles))} {are} complete. `{changed}` selects the lane that arrives: "
+        f"so the arrival follows {process}, and {wait} follows the arrival. Otherwise the compiler may move that wait "
+        f"above {process}, which would not overlap with the MMA"
     )
 
 
