@@ -51,10 +51,11 @@ def same_storage(a: Buffer, b: Buffer) -> bool:
     Tensor arguments do not alias where one is written (the kernel's contract); a tensor at an address that the kernel
     computes may be anywhere in global memory.
     """
-    if a.memory is b.memory or a.memory == b.memory:
+    one, other = a.memory, b.memory
+    if one is other or (one.name == other.name and one == other):
         return True
     both_global = a.scope is Scope.GLOBAL and b.scope is Scope.GLOBAL
-    return both_global and (a.memory.address is not None or b.memory.address is not None)
+    return both_global and (one.address is not None or other.address is not None)
 
 
 def may_overlap(a: Access, b: Access) -> bool:

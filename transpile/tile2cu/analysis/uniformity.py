@@ -61,6 +61,7 @@ class Uniformity:
         self._written = roots_written(launch.body)
         self._previous = {stmt.previous for stmt in launch.statements if isinstance(stmt, Atomic)}
         self._held: dict[Expr, bool] = {}  # answers, for what is known to vary and the indices below
+        self._only_read: dict[Buffer, bool] = {}
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         self._indices: tuple[Var, ...] = ()  # of the iteration whose stores are examined
         known = -1
@@ -103,7 +104,10 @@ class Uniformity:
             return buffer.memory.name not in self._varying
         if buffer.scope in self._ordered:
             return True
-        return buffer.scope is Scope.GLOBAL and not any(same_storage(buffer, other) for other in self._written)
+        if buffer not in self._only_read:
+            aliases = (same_storage(buffer, other) for other in self._written)
+            self._only_read[buffer] = buffer.scope is Scope.GLOBAL and not any(aliases)
+        return self._only_read[buffer]
 
     def _visit(self, body: tuple[Stmt, ...], *, divergent: bool) -> None:
         """Records variables that get different values in different threads, or only in some of them."""

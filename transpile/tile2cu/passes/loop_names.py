@@ -1,6 +1,7 @@
 """Names for the variables of loops that passes write: i, j, ..., where nothing in scope has them."""
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from tile2cu.analysis.control import places
 from tile2cu.analysis.uses import loop_variables, names_but_of_loops, names_used, variables_of_loops
@@ -19,13 +20,19 @@ class LoopNames:
     """
 
     def __init__(self, launch: Launch) -> None:
-        loops = variables_of_loops(launch)
-        self._taken = names_but_of_loops(launch)
-        self._around = {
+        self._launch = launch
+        self._number = max((var.number for var in variables_of_loops(launch)), default=0)
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return names_but_of_loops(self._launch)
+
+    @cached_property
+    def _around(self) -> dict[int, frozenset[str]]:
+        return {
             id(place.stmt): frozenset(var.name for outer in place.around for var in loop_variables(outer))
-            for place in places(launch.body)
+            for place in places(self._launch.body)
         }
-        self._number = max((var.number for var in loops), default=0)
 
     def variables(self, count: int, role: Role, at: Stmt) -> tuple[Var, ...]:
         """The variables of one more loop, in the place of a statement of the launch or around it."""

@@ -415,32 +415,32 @@ class _Decider:
         this = rule, id(subject)
         if this in self.current:
             return False
-        new = self._asked(rule, subject)
+        stated = self._asked(rule, subject)
         read = self.seen[rule].facts.read_since()
-        if not new:  # else it may have read what it then stated
+        if stated.isdisjoint(read):  # else it has read what it then stated
             self.current.add(this)
             for place in read:
                 self.readers.setdefault(place, set()).add(this)
-        return new
+        return bool(stated)
 
-    def _asked(self, rule: Rule, subject: Subject) -> bool:
-        """Asks a rule about a subject."""
+    def _asked(self, rule: Rule, subject: Subject) -> set[Place]:
+        """Asks a rule about a subject; gives where it states new facts."""
         if rule not in self.seen:
             keys = frozenset((*rule.reads, *rule.absent, *rule.writes))
             self.seen[rule] = replace(self.context, facts=self.context.facts.seen_by(rule.id, keys))
-        new = False
+        stated: set[Place] = set()
         for about, key, value in rule.apply(subject, self.seen[rule].of(subject)):
             if key not in rule.writes:
                 raise UndeclaredError(f"`{rule.id}` does not declare that it writes `{key.name}`")
             try:
                 if self.context.facts.add(Fact(about, key, value, rule.id, subject.span)):
-                    new = True
+                    stated.add((id(about), key))
                     self.current -= self.readers.pop((id(about), key), set())
             except Tile2CuError as error:
                 if isinstance(about, Buffer) and about.scope is Scope.FRAGMENT and isinstance(subject, Stmt):
                     raise Elsewhere.of(error, subject, about) from None
                 raise
-        return new
+        return stated
 
 
 def _subjects(launch: Launch) -> tuple[Subject, ...]:

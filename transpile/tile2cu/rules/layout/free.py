@@ -9,6 +9,7 @@ from tile2cu.analysis.uses import users
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import quotient_of, static_value, walk
 from tile2cu.core.layout import Blocked
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for, uneven, uneven_stores
@@ -280,7 +281,7 @@ def _bits_in_memory(tile: Buffer, context: Context) -> int:
     """
     together = {tile}
     while True:
-        more = {other for group in _met(context) if group & together for other in group} - together
+        more = {other for group in _met(context.launch) if group & together for other in group} - together
         if not more:
             break
         together |= more
@@ -307,15 +308,17 @@ def _is_of_bytes(tile: Buffer) -> bool:
     return tile.scope is Scope.SHARED and tile.dtype.bits == 8
 
 
-def _met(context: Context) -> Iterator[set[Buffer]]:
-    """The fragments that each operation accesses at the same indices."""
-    for op in context.statements:
+@kept
+def _met(launch: Launch) -> tuple[frozenset[Buffer], ...]:
+    """The fragments that each operation accesses at the same indices, where it accesses any."""
+    found: list[frozenset[Buffer]] = []
+    for op in launch.statements:
         if isinstance(op, Parallel):
-            yield {access.buffer for access in fragment_accesses(op) if access.indices == op.vars}
+            found.append(frozenset(each.buffer for each in fragment_accesses(op) if each.indices == op.vars))
         if isinstance(op, Copy):
-            yield {
-                region.buffer for region in (op.src, op.dst) if region.buffer.scope is Scope.FRAGMENT and region.whole
-            }
+            whole = (region.buffer for region in (op.src, op.dst) if region.whole)
+            found.append(frozenset(buffer for buffer in whole if buffer.scope is Scope.FRAGMENT))
+    return tuple(filter(None, found))
 
 
 def _vector(shape: tuple[int, ...], element_bits: int, in_one: int = 1) -> int:
