@@ -19,10 +19,10 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from tile2cu.chooser.counts import Work
 from tile2cu.chooser.model import Schedule, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import VALUES, Kind
-from tile2cu.chooser.work import Work
 from tile2cu.choosing import Tunable, tunable
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.fit import TOO_LARGE

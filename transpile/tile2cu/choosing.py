@@ -12,11 +12,12 @@ from typing import Any
 
 from tile2cu.analysis.uses import statements
 from tile2cu.chooser.choose import Decision, NoModel, Ranking, choose, is_modelled, leading, measured
+from tile2cu.chooser.counts import Counter, Work
 from tile2cu.chooser.model import Schedule
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.same_work import same_work
 from tile2cu.chooser.space import Kind, Parameter, Space, size_values, space_of, space_with
-from tile2cu.chooser.work import Counter, Work, counters_of
+from tile2cu.chooser.work import counters_of
 from tile2cu.core.choice import Candidate, Choice, Setting, named
 from tile2cu.core.decisions import INSTRUCTION, SCHEDULE, SHARED_BUDGET, STORE_STAGING, WARP_SPECIALISED
 from tile2cu.core.errors import Note, Tile2CuError

@@ -4,8 +4,9 @@ import pytest
 
 from tests.unit.chooser.kernels import example
 from tile2cu.analysis.work import mma_flops
+from tile2cu.chooser.counts import Work
 from tile2cu.chooser.space import size_values
-from tile2cu.chooser.work import Work, counters_of, tensor_bytes
+from tile2cu.chooser.work import counters_of, tensor_bytes
 
 
 def works(name: str, sizes: dict[str, int], **bindings: object) -> tuple[Work, ...]:

@@ -12,10 +12,11 @@ from math import inf
 from typing import NamedTuple
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written
+from tile2cu.chooser.counts import Work, changed
 from tile2cu.chooser.model import Schedule, Times, least_time, most_registers, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import OF_BLOCKS, Kind, Space
-from tile2cu.chooser.work import Work, changed, moved_bytes
+from tile2cu.chooser.work import moved_bytes
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (

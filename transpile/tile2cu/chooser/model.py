@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 
-from tile2cu.chooser.work import Work, moved_bytes
+from tile2cu.chooser.counts import Work
+from tile2cu.chooser.work import moved_bytes
 from tile2cu.targets.costs import Costs
 
 _RESERVED_BYTES = 1024  # of shared memory, for each block

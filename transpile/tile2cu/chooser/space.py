@@ -12,11 +12,9 @@ from enum import Enum
 from functools import cached_property
 from itertools import product
 
+from tile2cu.chooser.counts import Counter, Work, changed
 from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number, parameter_key
 from tile2cu.chooser.work import (
-    Counter,
-    Work,
-    changed,
     cluster_key,
     counters_of,
     loops_of,
