@@ -10,7 +10,7 @@ from tile2cu.analysis.effects import REGISTERS, Order, effects
 from tile2cu.analysis.groups import asked_warpgroups, is_tile_work, tile_work
 from tile2cu.analysis.prelude import depends_on
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
-from tile2cu.analysis.uses import all_expressions, declared_by_arms, declares, statements, unused
+from tile2cu.analysis.uses import all_expressions, declared_by_arms, declares, names_of, statements, unused
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
 from tile2cu.core.program import Copy, Declare, If, Launch, Let, Loop, Scope, Stmt
 from tile2cu.core.rebuild import Body, with_all_bodies, with_expressions
@@ -60,8 +60,10 @@ def shared_out(body: Body, condition: Expr, known: Uniformity, said: str = "") -
 
 
 def declared(launch: Launch) -> Counter[str]:
-    """The number of declarations of each name in a launch."""
-    return Counter(var.name for stmt in launch.statements for var in declares(stmt))
+    """The number of declarations of each name in a launch by statements; of others that it has, as of tiles, none."""
+    found = Counter(dict.fromkeys(names_of(launch), 0))
+    found.update(var.name for stmt in launch.statements for var in declares(stmt))
+    return found
 
 
 def with_own_names(body: Body, names: Counter[str]) -> Body:

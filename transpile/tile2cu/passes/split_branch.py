@@ -13,7 +13,7 @@ from tile2cu.analysis.control import arms
 from tile2cu.analysis.effects import may_leave
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uniformity import MEMORY, Uniformity, uniformity_of
-from tile2cu.analysis.uses import all_expressions, declared_in, names_of, statements, unused
+from tile2cu.analysis.uses import all_expressions, declared_in, statements, unused
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Const, Expr, Role, Unary, Var, binary
 from tile2cu.core.program import Assign, Atomic, Declare, If, Launch, Let, Loop, LoopKind, Stmt
@@ -106,7 +106,7 @@ class _Splitter:
         mutable = any(var.role is Role.MUTABLE for var in variables(condition))
         if not mutable and not loaded(condition):
             return (), condition
-        name = unused("taken", {*self.names, *names_of(self.launch)})
+        name = unused("taken", self.names)
         self.names[name] = 1
         if not given:
             taken = Var(BOOL, name, Role.LET)
