@@ -17,6 +17,7 @@ from tile2cu.core.expr import (
     Load,
     Named,
     Var,
+    binary,
     children,
     static_value,
     substitute,
@@ -175,6 +176,13 @@ def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
         if let.var in needed:
             needed = needed | variables(let.value)
     return tuple(let for let in lets if let.var in needed)
+
+
+def value_after(store: Store) -> Expr:
+    """The value of an element after a store to it: of an update, in terms of the value before."""
+    if not store.op:
+        return store.value
+    return binary(store.op, Load(store.buffer.dtype, store.buffer, store.indices), store.value)
 
 
 def loaded(*values: Expr) -> list[Buffer]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 
+from tile2cu.analysis.accesses import value_after
 from tile2cu.analysis.sum_terms import MAX, MIN, SUM, bounded, merged, total
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, rebuilt, static_value, substitute, walk
@@ -157,9 +158,7 @@ class _State:
 
     def _store(self, store: Store, loop: tuple[Var, ...]) -> None:
         indices = tuple(map(self._resolved, store.indices))
-        value = self._resolved(store.value)
-        if store.op:
-            value = binary(store.op, self._resolved(Load(store.buffer.dtype, store.buffer, store.indices)), value)
+        value = self._resolved(value_after(store))
         if store.buffer.scope is Scope.GLOBAL:
             self.outputs.append((store.buffer.memory, indices, value))
             return

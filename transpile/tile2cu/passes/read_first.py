@@ -5,9 +5,9 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import loaded
+from tile2cu.analysis.accesses import loaded, value_after
 from tile2cu.analysis.uses import names_of, unused
-from tile2cu.core.expr import Const, Expr, Load, Role, Var, binary
+from tile2cu.core.expr import Const, Expr, Role, Var
 from tile2cu.core.program import Atomic, Launch, Let, Store
 from tile2cu.core.rebuild import under_comments, with_instead
 
@@ -25,11 +25,8 @@ def reads_first(launch: Launch, stmt: Store | Atomic) -> Launch:
         lets.append(Let(var=var, value=expr, span=stmt.span))
         return var
 
-    value = stmt.value
-    if isinstance(stmt, Store) and stmt.op:
-        value = binary(stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
     indices = tuple(named(index, "index") for index in stmt.indices)
-    value = named(value, "value")
+    value = named(value_after(stmt) if isinstance(stmt, Store) else stmt.value, "value")
     changed = replace(stmt, indices=indices, value=value)
     written = replace(changed, op="") if isinstance(changed, Store) else changed
     return replace(launch, body=with_instead(launch.body, {id(stmt): under_comments(stmt, (*lets, written))}))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.accesses import expressions, value_after
 from tile2cu.analysis.bounds import bounds_of
 from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.uniformity import MEMORY, uniformity_of
@@ -49,9 +49,7 @@ class _Writer:
 
     def update(self, stmt: Store) -> Expr | None:
         """The value of a uniform update; None for other stores."""
-        value = stmt.value
-        if stmt.op:
-            value = binary(stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
+        value = value_after(stmt)
         uniform = all(map(self.known.holds, (value, *stmt.indices)))
         return value if uniform and self.may_read(value, stmt) else None
 
