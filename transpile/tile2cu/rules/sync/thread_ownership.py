@@ -2,8 +2,9 @@
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 
@@ -48,6 +49,7 @@ from tile2cu.rules.vectors.decode_loops import SPREAD
 # Of a loop or branch only the expressions in its head count.
 _MOST_ELEMENTS = 1 << 15  # of an access that are listed: by all threads, in all iterations
 _OF_ONE_THREAD = (Store, Let, Assign, Declare, If, While, Loop)
+_SEVERAL = -1  # threads
 _Positions = tuple[int, ...] | None
 Conditions = tuple[tuple[Expr, bool], ...]
 
@@ -99,10 +101,6 @@ class Listed:
 
     elements: tuple[_Positions, ...]
 
-    @property
-    def pairs(self) -> frozenset[tuple[int, tuple[int, ...]]]:
-        return frozenset((thread, element) for thread, element in enumerate(self.elements) if element is not None)
-
 
 @dataclass(frozen=True)
 class Alone:
@@ -121,14 +119,22 @@ def disjoint(one: Touch, other: Touch) -> bool:
     if isinstance(one, Alone) and isinstance(other, frozenset):
         return disjoint(other, one)
     if isinstance(one, frozenset) and isinstance(other, Alone):
-        return all(thread == other.thread for listed in one for thread, _ in listed.pairs)
+        return all(thread == other.thread for thread in _owners(one).values())
     if not isinstance(one, frozenset) or not isinstance(other, frozenset):
         return one is not None and one == other
-    owners: dict[tuple[int, ...], set[int]] = {}
-    for thread, element in (pair for listed in one for pair in listed.pairs):
-        owners.setdefault(element, set()).add(thread)
-    pairs = (pair for listed in other for pair in listed.pairs)
-    return all(owners.get(element, {thread}) == {thread} for thread, element in pairs)
+    first, second = _owners(one), _owners(other)
+    return all(first[element] == second[element] != _SEVERAL for element in first.keys() & second.keys())
+
+
+@lru_cache(maxsize=1 << 8)
+def _owners(lists: frozenset[Listed]) -> Mapping[tuple[int, ...], int]:
+    """The thread that accesses each element, or _SEVERAL."""
+    found: dict[tuple[int, ...], int] = {}
+    for listed in lists:
+        for thread, element in enumerate(listed.elements):
+            if element is not None and found.setdefault(element, thread) != thread:
+                found[element] = _SEVERAL
+    return found
 
 
 class Owners:
@@ -286,15 +292,15 @@ class Owners:
 
     def _active(self, conditions: Conditions) -> tuple[bool, ...]:
         """The threads that may be active under the conditions."""
-        threads = range(self.context.launch.block_threads)
-        active = [True] * len(threads)
+        active = [True] * self.context.launch.block_threads
         parts = [
             (part, arm) for condition, arm in conditions for part in (conjuncts(condition) if arm else (condition,))
         ]
         for condition, arm in parts:
             expanded = self.context.bounds.expanded(condition)
-            for thread in threads if _is_of_thread_alone(expanded) else ():
-                active[thread] &= bool(_value(expanded, thread)) == arm
+            if _is_of_thread_alone(expanded):
+                values = _values(expanded, len(active))
+                active = [comes and bool(value) == arm for comes, value in zip(active, values, strict=True)]
         return tuple(active)
 
     def _lists(self, access: Access, tile: Buffer, active: tuple[bool, ...]) -> Iterator[Listed | None]:
@@ -318,7 +324,7 @@ class Owners:
     def _listed(self, indices: tuple[Expr, ...], active: tuple[bool, ...]) -> Listed | None:
         if not all(map(_is_of_thread_alone, indices)):
             return None
-        each = (tuple(_value(index, thread) for index in indices) for thread in range(len(active)))
+        each = zip(*(_values(index, len(active)) for index in indices), strict=True) if indices else [()] * len(active)
         return Listed(tuple(element if comes else None for element, comes in zip(each, active, strict=True)))
 
 
@@ -330,6 +336,10 @@ _OPERATORS: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
         "!=": operator.ne, "and": lambda a, b: a and b, "or": lambda a, b: a or b,
     }
 )  # fmt: skip
+
+_SIGNS: Mapping[str, Callable[[int], int]] = MappingProxyType(
+    {"-": operator.neg, "~": operator.invert, "not": operator.not_}
+)
 
 
 def _is_of_thread_alone(expr: Expr) -> bool:
@@ -352,15 +362,14 @@ def _is_of_thread_alone(expr: Expr) -> bool:
     return True
 
 
-def _value(expr: Expr, thread: int) -> int:
-    """The value in one thread of an expression that depends on nothing but its index."""
+def _values(expr: Expr, threads: int) -> Sequence[int]:
+    """The values in each thread of an expression that depends on nothing but its index."""
     match expr:
         case Binary(op=op, lhs=lhs, rhs=rhs):
-            return _OPERATORS[op](_value(lhs, thread), _value(rhs, thread))
+            return [*map(_OPERATORS[op], _values(lhs, threads), _values(rhs, threads))]
         case Unary(op=op, operand=operand):
-            value = _value(operand, thread)
-            return -value if op == "-" else (~value if op == "~" else int(not value))
+            return [*map(_SIGNS[op], _values(operand, threads))]
         case Call():
-            return thread
+            return range(threads)
         case _:
-            return int(static_value(expr) or 0)
+            return [int(static_value(expr) or 0)] * threads
