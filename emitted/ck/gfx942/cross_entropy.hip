@@ -20,8 +20,8 @@
 // Reductions accumulate in float32. Rounded to nearest even (RN): Grad (float16, cross_entropy.py:54). tl::exp2 is
 // v_exp_f32 (1 ulp, denormals are flushed). tl::log calls the HIP device library's logf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on vocab.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on vocab.
 // The elements of Labels (index Logits along vocab) are not validated: where they lead out of bounds, zeros are loaded
 // and take part in the result as elements do.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
@@ -32,11 +32,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 16 bytes of LDS and 36 of 512 registers for tiles. These
-// values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_N  4,096  2,048  16 bytes of LDS and 20 of 512 registers for tiles
-//                   8,192  16 bytes of LDS and 68 of 512 registers for tiles
-//   threads  128    64     68 of 512 registers for tiles
-//                   256    32 bytes of LDS and 20 of 512 registers for tiles
+// values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+//   parameter  here   value  gives
+//   block_N    4,096  2,048  16 bytes of LDS and 20 of 512 registers for tiles
+//                     8,192  16 bytes of LDS and 68 of 512 registers for tiles
+//   threads    128    64     68 of 512 registers for tiles
+//                     256    32 bytes of LDS and 20 of 512 registers for tiles
 //
 // If a result is wrong:
 // `tile2cu run cross_entropy.hip --device sim --size M=... --size vocab=...` executes the compiled kernel on a

@@ -27,8 +27,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, dequant.py:70). Computed in these types, not in
 // float32; each operation rounds (RN), to infinity on overflow: W_shared (float16, dequant.py:68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, X, W and Y to 16 bytes; S and Z to 2
 // bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
@@ -37,23 +37,24 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   14,336 bytes of LDS and 28 of 256 registers for tiles
-//                    128  26,624 bytes of LDS and 100 of 256 registers for tiles
-//   block_N     64   32   13,312 bytes of LDS and 36 of 256 registers for tiles
-//                    128  28,672 bytes of LDS and 88 of 256 registers for tiles
-//   block_K     64   32   9,216 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                    128  36,864 bytes of LDS and 72 of 256 registers for tiles
-//   num_stages  2    1    18,432 bytes of LDS and 52 of 256 registers for tiles
-//                    3    28,672 bytes of LDS and 52 of 256 registers for tiles; 2 stages used
-//   threads     128  64   18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
-//                    256  18,432 bytes of LDS and 28 of 256 registers for tiles; other partition among waves
+// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+//   parameter   here  value  gives
+//   block_M     64    32     14,336 bytes of LDS and 28 of 256 registers for tiles
+//                     128    26,624 bytes of LDS and 100 of 256 registers for tiles
+//   block_N     64    32     13,312 bytes of LDS and 36 of 256 registers for tiles
+//                     128    28,672 bytes of LDS and 88 of 256 registers for tiles
+//   block_K     64    32     9,216 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                     128    36,864 bytes of LDS and 72 of 256 registers for tiles
+//   num_stages  2     1      18,432 bytes of LDS and 52 of 256 registers for tiles
+//                     3      28,672 bytes of LDS and 52 of 256 registers for tiles; 2 stages used
+//   threads     128   64     18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
+//                     256    18,432 bytes of LDS and 28 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
 // holds of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
-//   W_shared          right before dequant.py:69, where MMAs read it
+//   W_shared          in dequant.py:69, right before the MMAs that read it
 //   Y_local           after dequant.py:69; a partial sum before the last iteration of ko; in dequant.py:70, right
 //                     before it is stored
 // `tile2cu run dequant_gemm.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on

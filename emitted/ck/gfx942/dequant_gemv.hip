@@ -27,8 +27,8 @@
 // Reductions accumulate in float16 and float32. Rounded to nearest even (RN): Y (float16, dequant.py:184). Computed in
 // these types, not in float32; each operation rounds (RN), to infinity on overflow: products (float16, dequant.py:172).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, X, W, S and Z to 16 bytes; Y to 2 bytes
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments

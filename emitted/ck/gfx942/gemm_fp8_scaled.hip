@@ -25,8 +25,8 @@
 // out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (bfloat16, gemm_fp8_scaled.py:66 and 68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, A, B and C to 16 bytes; scales_A and
 // scales_B to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
@@ -35,16 +35,17 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 248 of 512 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   40,960 bytes of LDS and 140 of 256 registers for tiles
-//                    256  65,536 bytes of LDS and 464 of 512 registers for tiles
-//   parts       2    1    65,536 bytes of LDS and 164 of 256 registers for tiles; other MMA instructions, partition
-//                         among waves and operands in registers; 2 stages used
-//                    4    T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 per workgroup
-//   num_stages  4    3    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
-//                    5    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
-//   threads     256  128  49,152 bytes of LDS and 488 of 512 registers for tiles; other partition among waves
-//                    512  49,152 bytes of LDS and 124 of 256 registers for tiles; other partition among waves
+// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+//   parameter   here  value  gives
+//   block_M     128   64     40,960 bytes of LDS and 140 of 256 registers for tiles
+//                     256    65,536 bytes of LDS and 464 of 512 registers for tiles
+//   parts       2     1      65,536 bytes of LDS and 164 of 256 registers for tiles; other MMA instructions, partition
+//                            among waves and operands in registers; 2 stages used
+//                     4      T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 per workgroup
+//   num_stages  4     3      49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
+//                     5      49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
+//   threads     256   128    49,152 bytes of LDS and 488 of 512 registers for tiles; other partition among waves
+//                     512    49,152 bytes of LDS and 124 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

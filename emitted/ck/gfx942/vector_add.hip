@@ -13,8 +13,8 @@
 // tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
 // out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -22,11 +22,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes no LDS and no registers for tiles. These values, one
-// changed at a time, give the following; after 'other' are the decisions that change.
-//   block_N  1,024  512    no LDS and no registers for tiles
-//                   2,048  no LDS and no registers for tiles
-//   threads  256    128    no LDS and no registers for tiles
-//                   512    no LDS and no registers for tiles
+// changed at a time, give the following; decisions that are listed after 'other' change, too.
+//   parameter  here   value  gives
+//   block_N    1,024  512    no LDS and no registers for tiles
+//                     2,048  no LDS and no registers for tiles
+//   threads    256    128    no LDS and no registers for tiles
+//                     512    no LDS and no registers for tiles
 //
 // If a result is wrong:
 // `tile2cu run vector_add.hip --device sim --size N=...` executes the compiled kernel on a simulator; --reference

@@ -17,8 +17,8 @@
 // Reductions accumulate in float32. Rounded to nearest even (RN): Grad (float16, cross_entropy.py:54). tl::exp2 is
 // ex2.approx.ftz.f32. tl::log calls CUDA's logf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on vocab.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on vocab.
 // The elements of Labels (index Logits along vocab) are not validated: where they lead out of bounds, zeros are loaded
 // and take part in the result as elements do.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
@@ -29,11 +29,13 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 36 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_N  4,096  2,048  32 bytes of shared memory and 20 of 255 registers for tiles
-//                   8,192  32 bytes of shared memory and 68 of 255 registers for tiles
-//   threads  128    64     16 bytes of shared memory and 68 of 255 registers for tiles
-//                   256    64 bytes of shared memory and 20 of 255 registers for tiles
+// tiles. These values, one changed at a time, give the following; decisions that are listed after 'other' change,
+// too.
+//   parameter  here   value  gives
+//   block_N    4,096  2,048  32 bytes of shared memory and 20 of 255 registers for tiles
+//                     8,192  32 bytes of shared memory and 68 of 255 registers for tiles
+//   threads    128    64     16 bytes of shared memory and 68 of 255 registers for tiles
+//                     256    64 bytes of shared memory and 20 of 255 registers for tiles
 //
 // If a result is wrong:
 // `tile2cu run cross_entropy.cu --size M=... --size vocab=...` executes this file on a CPU and reports races, wrong

@@ -16,8 +16,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu_eager.py:30). tl::max of NaN and a
 // number is the number: NaN becomes 0 at gemm_relu_eager.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -25,22 +25,25 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 128 of 255 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   36,864 bytes of shared memory and 64 of 255 registers for tiles
-//                    256  73,728 bytes of shared memory and 256 registers for tiles, over the limit of 255 per thread:
-//                         expect spills
-//   block_N     128  64   36,864 bytes of shared memory and 64 of 255 registers for tiles
-//                    256  73,728 bytes of shared memory and 256 registers for tiles, over the limit of 255 per thread:
-//                         expect spills
-//   block_K     32   16   24,576 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//                    64   98,304 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//   num_stages  3    2    32,768 bytes of shared memory and 128 of 255 registers for tiles
-//                    4    65,536 bytes of shared memory and 128 of 255 registers for tiles
-//   threads     128  64   49,152 bytes of shared memory and 256 registers for tiles, over the limit of 255 per thread:
-//                         expect spills; other partition among warps
-//                    256  49,152 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     128   64     36,864 bytes of shared memory and 64 of 255 registers for tiles
+//                     256    73,728 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                            thread: expect spills
+//   block_N     128   64     36,864 bytes of shared memory and 64 of 255 registers for tiles
+//                     256    73,728 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                            thread: expect spills
+//   block_K     32    16     24,576 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//                     64     98,304 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//   num_stages  3     2      32,768 bytes of shared memory and 128 of 255 registers for tiles
+//                     4      65,536 bytes of shared memory and 128 of 255 registers for tiles
+//   threads     128   64     49,152 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                            thread: expect spills; other partition among warps
+//                     256    49,152 bytes of shared memory and 64 of 255 registers for tiles; other partition among
+//                            warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -11,8 +11,8 @@
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on N.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on N.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X to 16 bytes; Y to 4 bytes (else
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -20,13 +20,14 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49 of 255 registers for tiles. These values, one changed
-// at a time, give the following; after 'other' are the decisions that change.
-//   block_M  4      2      16 bytes of shared memory and 25 of 255 registers for tiles
-//                   8      98 of 255 registers for tiles
-//   block_N  1,024  512    25 of 255 registers for tiles
-//                   2,048  97 of 255 registers for tiles
-//   threads  128    64     98 of 255 registers for tiles
-//                   256    32 bytes of shared memory and 25 of 255 registers for tiles
+// at a time, give the following; decisions that are listed after 'other' change, too.
+//   parameter  here   value  gives
+//   block_M    4      2      16 bytes of shared memory and 25 of 255 registers for tiles
+//                     8      98 of 255 registers for tiles
+//   block_N    1,024  512    25 of 255 registers for tiles
+//                     2,048  97 of 255 registers for tiles
+//   threads    128    64     98 of 255 registers for tiles
+//                     256    32 bytes of shared memory and 25 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -20,8 +20,8 @@
 // launched. No access is out of bounds; there are no guards.
 // Rounded to nearest even (RN): Q (float16, rope.py:34 and 35) and K (float16, rope.py:36 and 37).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -29,11 +29,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes no shared memory and no registers for tiles. These
-// values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block    64   32   no shared memory and no registers for tiles
-//                 128  no shared memory and no registers for tiles
-//   threads  128  64   no shared memory and no registers for tiles
-//                 256  no shared memory and no registers for tiles
+// values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+//   parameter  here  value  gives
+//   block      64    32     no shared memory and no registers for tiles
+//                    128    no shared memory and no registers for tiles
+//   threads    128   64     no shared memory and no registers for tiles
+//                    256    no shared memory and no registers for tiles
 //
 // If a result is wrong:
 // `tile2cu run rope.cu --size batch=... --size seq_len=... --size heads=...` executes this file on a CPU and reports

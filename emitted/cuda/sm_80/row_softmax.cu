@@ -15,8 +15,8 @@
 // loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32. tl::exp calls CUDA's expf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added is fixed.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added is fixed.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -24,11 +24,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 34 of 255 registers for tiles. These values, one changed
-// at a time, give the following; after 'other' are the decisions that change.
-//   block_M  4    2    32 bytes of shared memory and 18 of 255 registers for tiles
-//                 8    68 of 255 registers for tiles
-//   threads  128  64   68 of 255 registers for tiles
-//                 256  64 bytes of shared memory and 18 of 255 registers for tiles
+// at a time, give the following; decisions that are listed after 'other' change, too.
+//   parameter  here  value  gives
+//   block_M    4     2      32 bytes of shared memory and 18 of 255 registers for tiles
+//                    8      68 of 255 registers for tiles
+//   threads    128   64     68 of 255 registers for tiles
+//                    256    64 bytes of shared memory and 18 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

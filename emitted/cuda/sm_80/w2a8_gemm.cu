@@ -21,8 +21,8 @@
 // out-of-bounds elements are not stored.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -30,25 +30,29 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 28,672 bytes of shared memory and 32 of 255 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   20,480 bytes of shared memory and 16 of 255 registers for tiles
-//                    128  45,056 bytes of shared memory and 64 of 255 registers for tiles
-//   block_N     64   32   22,528 bytes of shared memory and 16 of 255 registers for tiles
-//                    128  40,960 bytes of shared memory and 64 of 255 registers for tiles
-//   block_K     128  64   14,336 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//                    256  57,344 bytes of shared memory and 32 of 255 registers for tiles
-//   num_stages  2    1    18,432 bytes of shared memory and 32 of 255 registers for tiles
-//                    3    38,912 bytes of shared memory and 32 of 255 registers for tiles
-//   threads     128  64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
-//                    256  28,672 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     64    32     20,480 bytes of shared memory and 16 of 255 registers for tiles
+//                     128    45,056 bytes of shared memory and 64 of 255 registers for tiles
+//   block_N     64    32     22,528 bytes of shared memory and 16 of 255 registers for tiles
+//                     128    40,960 bytes of shared memory and 64 of 255 registers for tiles
+//   block_K     128   64     14,336 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//                     256    57,344 bytes of shared memory and 32 of 255 registers for tiles
+//   num_stages  2     1      18,432 bytes of shared memory and 32 of 255 registers for tiles
+//                     3      38,912 bytes of shared memory and 32 of 255 registers for tiles
+//   threads     128   64     28,672 bytes of shared memory and 64 of 255 registers for tiles; other partition among
+//                            warps
+//                     256    28,672 bytes of shared memory and 16 of 255 registers for tiles; other partition among
+//                            warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   X_shared, packed  in iteration ko, after the barrier at its start
-//   W_shared          right before w2a8.py:34, where MMAs read it
+//   W_shared          in w2a8.py:34, right before the MMAs that read it
 //   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; in w2a8.py:35, right before it
 //                     is stored
 // `tile2cu run w2a8_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,

@@ -31,9 +31,9 @@
 // operation rounds (RN), to infinity on overflow: weights_cast (float16, chunk_scan.py:101). tl::exp2 is
 // ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
-// its tile.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
+// of its tile.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, CB, x, dt, dA_cumsum, C, States and Y to
 // 16 bytes; D to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias
@@ -42,32 +42,34 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 76,800 bytes of shared memory and 122 of 255 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   51,200 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
-//                         stores
-//                    128  117,760 bytes of shared memory and 204 of 255 registers for tiles
-//   block_N     64   32   51,200 bytes of shared memory and 106 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory and staging of stores
-//                    128  117,760 bytes of shared memory and 154 of 255 registers for tiles
-//   block_K     64   32   60,416 bytes of shared memory and 78 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//                    128  109,568 bytes of shared memory and 210 of 255 registers for tiles
-//   num_stages  2    1    60,416 bytes of shared memory and 122 of 255 registers for tiles
-//                    3    93,184 bytes of shared memory and 122 of 255 registers for tiles
-//   threads     128  64   67,584 bytes of shared memory and 204 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, pipelines and staging of stores
-//                    256  67,584 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
-//                         stores
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     64    32     51,200 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
+//                            stores
+//                     128    117,760 bytes of shared memory and 204 of 255 registers for tiles
+//   block_N     64    32     51,200 bytes of shared memory and 106 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory and staging of stores
+//                     128    117,760 bytes of shared memory and 154 of 255 registers for tiles
+//   block_K     64    32     60,416 bytes of shared memory and 78 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//                     128    109,568 bytes of shared memory and 210 of 255 registers for tiles
+//   num_stages  2     1      60,416 bytes of shared memory and 122 of 255 registers for tiles
+//                     3      93,184 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     128   64     67,584 bytes of shared memory and 204 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, pipelines and staging of stores
+//                     256    67,584 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
+//                            stores
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   CB_shared, x_shared     in iteration k, after its consumer_wait
-//   C_shared, State_shared  right before chunk_scan.py:87-89, where MMAs read them
-//   weights_cast            right before chunk_scan.py:120, where MMAs read it
+//   C_shared, State_shared  in chunk_scan.py:87-89, right before the MMAs that read them
+//   weights_cast            in chunk_scan.py:120, right before the MMAs that read it
 //   y                       after chunk_scan.py:87-89 and chunk_scan.py:120; a partial sum before the last iteration of
 //                           k; in chunk_scan.py:122, right before it is stored
 // `tile2cu run chunk_scan.cu --size batch=... --size seqlen=... --size heads=...` executes this file on a CPU and

@@ -24,9 +24,9 @@
 // (float16, chunk_state.py:82). Computed in these types, not in float32; each operation rounds (RN), to infinity on
 // overflow: x_decayed (float16, chunk_state.py:80). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
-// its tile.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
+// of its tile.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -34,22 +34,27 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 55,296 bytes of shared memory and 70 of 255 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M  64   32   31,744 bytes of shared memory and 38 of 255 registers for tiles; other MMA instructions,
-//                      partition among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
-//                 128  83,968 bytes of shared memory and 138 of 255 registers for tiles
-//   block_N  128  64   34,816 bytes of shared memory and 38 of 255 registers for tiles
-//                 256  96,256 bytes of shared memory and 134 of 255 registers for tiles
-//   threads  128  64   37,888 bytes of shared memory and 138 of 255 registers for tiles; other MMA instructions,
-//                      partition among warps, tiles or their swizzles in shared memory, pipelines and staging of stores
-//                 256  55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among warps
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter  here  value  gives
+//   block_M    64    32     31,744 bytes of shared memory and 38 of 255 registers for tiles; other MMA instructions,
+//                           partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
+//                           stores
+//                    128    83,968 bytes of shared memory and 138 of 255 registers for tiles
+//   block_N    128   64     34,816 bytes of shared memory and 38 of 255 registers for tiles
+//                    256    96,256 bytes of shared memory and 134 of 255 registers for tiles
+//   threads    128   64     37,888 bytes of shared memory and 138 of 255 registers for tiles; other MMA instructions,
+//                           partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
+//                           stores
+//                    256    55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among
+//                           warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   x_shared, B_shared  in iteration k, after its consumer_wait
-//   x_decayed           right before chunk_state.py:77-81, where MMAs read it
+//   x_decayed           in chunk_state.py:77-81, right before the MMAs that read it
 //   state               after chunk_state.py:77-81; a partial sum before the last iteration of k; in chunk_state.py:82,
 //                       right before it is stored
 // `tile2cu run chunk_state.cu --size batch=... --size seqlen=... --size heads=...` executes this file on a CPU and

@@ -25,8 +25,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, dequant.py:70). Computed in these types, not in
 // float32; each operation rounds (RN), to infinity on overflow: W_shared (float16, dequant.py:68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X, W and Y to 16 bytes; S and Z to 2
 // bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
@@ -35,32 +35,35 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 46,080 bytes of shared memory and 32 of 255 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
-//                         loop and staging of stores
-//                    128  70,656 bytes of shared memory and 64 of 255 registers for tiles
-//   block_N     64   32   27,648 bytes of shared memory and 16 of 255 registers for tiles; other staging of stores
-//                    128  74,752 bytes of shared memory and 64 of 255 registers for tiles
-//   block_K     64   32   14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
-//                         loop and staging of stores
-//                    128  82,944 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//   num_stages  2    1    27,648 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the loop
-//                    3    56,320 bytes of shared memory and 32 of 255 registers for tiles
-//   threads     128  64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
-//                         loop and staging of stores
-//                    256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
-//                         and staging of stores
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     64    32     20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of
+//                            the loop and staging of stores
+//                     128    70,656 bytes of shared memory and 64 of 255 registers for tiles
+//   block_N     64    32     27,648 bytes of shared memory and 16 of 255 registers for tiles; other staging of stores
+//                     128    74,752 bytes of shared memory and 64 of 255 registers for tiles
+//   block_K     64    32     14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of
+//                            the loop and staging of stores
+//                     128    82,944 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//   num_stages  2     1      27,648 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the
+//                            loop
+//                     3      56,320 bytes of shared memory and 32 of 255 registers for tiles
+//   threads     128   64     28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of
+//                            the loop and staging of stores
+//                     256    37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among
+//                            warps and staging of stores
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   W_shared          right before dequant.py:69, where MMAs read it
+//   W_shared          in dequant.py:69, right before the MMAs that read it
 //   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko; in
 //                     dequant.py:70, right before it is stored
 // `tile2cu run dequant_gemm.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports

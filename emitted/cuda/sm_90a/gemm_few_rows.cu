@@ -20,8 +20,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_few_rows.py:57). tl::max of NaN and a
 // number is the number: NaN becomes 0 at gemm_few_rows.py:56.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -29,19 +29,24 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 94,208 bytes of shared memory and 8 of 255 registers for
-// tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     16   8    80,384 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps and tiles or their swizzles in shared memory
-//                    32   122,880 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
-//   block_N     64   32   55,296 bytes of shared memory and 4 of 255 registers for tiles; other tiles or their swizzles
-//                         in shared memory
-//                    128  172,032 bytes of shared memory and 16 of 255 registers for tiles
-//   block_K     128  64   53,248 bytes of shared memory and 8 of 255 registers for tiles
-//                    256  176,128 bytes of shared memory and 8 of 255 registers for tiles
-//   num_stages  4    3    73,728 bytes of shared memory and 8 of 255 registers for tiles
-//                    5    114,688 bytes of shared memory and 8 of 255 registers for tiles
-//   threads     128  64   94,208 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
-//                    256  94,208 bytes of shared memory and 4 of 255 registers for tiles; other partition among warps
+// tiles. These values, one changed at a time, give the following; decisions that are listed after 'other' change,
+// too.
+//   parameter   here  value  gives
+//   block_M     16    8      80,384 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps and tiles or their swizzles in shared memory
+//                     32     122,880 bytes of shared memory and 16 of 255 registers for tiles; other partition among
+//                            warps
+//   block_N     64    32     55,296 bytes of shared memory and 4 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//                     128    172,032 bytes of shared memory and 16 of 255 registers for tiles
+//   block_K     128   64     53,248 bytes of shared memory and 8 of 255 registers for tiles
+//                     256    176,128 bytes of shared memory and 8 of 255 registers for tiles
+//   num_stages  4     3      73,728 bytes of shared memory and 8 of 255 registers for tiles
+//                     5      114,688 bytes of shared memory and 8 of 255 registers for tiles
+//   threads     128   64     94,208 bytes of shared memory and 16 of 255 registers for tiles; other partition among
+//                            warps
+//                     256    94,208 bytes of shared memory and 4 of 255 registers for tiles; other partition among
+//                            warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

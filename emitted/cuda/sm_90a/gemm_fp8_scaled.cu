@@ -22,8 +22,8 @@
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (bfloat16, gemm_fp8_scaled.py:66 and 68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; scales_A and
 // scales_B to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
@@ -32,21 +32,23 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 of 240 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   197,632 bytes of shared memory and 102 of 168 registers for tiles; other partition among
-//                         warps, staging of stores and register shares
-//                    256  197,632 bytes of shared memory and 396 registers for tiles, over the limit of 240 per thread:
-//                         expect spills; other staging of stores; 3 stages used
-//   parts       2    1    164,864 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
-//                         partition among warps, staging of stores and operands in registers
-//                    4    197,632 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
-//                         partition among warps, staging of stores and operands in registers; 2 stages used
-//   num_stages  4    3    214,016 bytes of shared memory and 198 of 240 registers for tiles; other staging of stores
-//                    5    230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used
-//   threads     256  128  230,400 bytes of shared memory and 396 registers for tiles, over the limit of 255 per thread:
-//                         expect spills; other partition among warps and register shares
-//                    512  230,400 bytes of shared memory and 102 of 112 registers for tiles; other partition among
-//                         warps and register shares
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     128   64     197,632 bytes of shared memory and 102 of 168 registers for tiles; other partition among
+//                            warps, staging of stores and register shares
+//                     256    197,632 bytes of shared memory and 396 registers for tiles, over the limit of 240 per
+//                            thread: expect spills; other staging of stores; 3 stages used
+//   parts       2     1      164,864 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
+//                            partition among warps, staging of stores and operands in registers
+//                     4      197,632 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
+//                            partition among warps, staging of stores and operands in registers; 2 stages used
+//   num_stages  4     3      214,016 bytes of shared memory and 198 of 240 registers for tiles; other staging of stores
+//                     5      230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used
+//   threads     256   128    230,400 bytes of shared memory and 396 registers for tiles, over the limit of 255 per
+//                            thread: expect spills; other partition among warps and register shares
+//                     512    230,400 bytes of shared memory and 102 of 112 registers for tiles; other partition among
+//                            warps and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

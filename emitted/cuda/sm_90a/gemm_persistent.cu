@@ -17,9 +17,9 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_persistent.py:42). tl::max of NaN and a
 // number is the number: NaN becomes 0 at gemm_persistent.py:41.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
-// its tile and on K, M and N.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
+// of its tile and on K, M and N.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -27,23 +27,26 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 128 of 168 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among warps
-//                    256  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per thread:
-//                         expect spills; other staging of stores and register shares
-//   block_N     256  128  132,096 bytes of shared memory and 64 of 168 registers for tiles
-//                    512  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per thread:
-//                         expect spills; other staging of stores and register shares; 2 stages used
-//   block_K     64   32   140,288 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//                    128  230,400 bytes of shared memory and 128 of 168 registers for tiles; other staging of stores; 2
-//                         stages used
-//   num_stages  3    2    164,864 bytes of shared memory and 128 of 168 registers for tiles
-//                    4    230,400 bytes of shared memory and 128 of 168 registers for tiles; other staging of stores
-//   threads     256  128  214,016 bytes of shared memory and 256 registers for tiles, over the limit of 255 per thread:
-//                         expect spills; other partition among warps
-//                    512  214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among warps
-//                         and register shares
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     128   64     156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among
+//                            warps
+//                     256    230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
+//                            thread: expect spills; other staging of stores and register shares
+//   block_N     256   128    132,096 bytes of shared memory and 64 of 168 registers for tiles
+//                     512    230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
+//                            thread: expect spills; other staging of stores and register shares; 2 stages used
+//   block_K     64    32     140,288 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//                     128    230,400 bytes of shared memory and 128 of 168 registers for tiles; other staging of
+//                            stores; 2 stages used
+//   num_stages  3     2      164,864 bytes of shared memory and 128 of 168 registers for tiles
+//                     4      230,400 bytes of shared memory and 128 of 168 registers for tiles; other staging of stores
+//   threads     256   128    214,016 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                            thread: expect spills; other partition among warps
+//                     512    214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among
+//                            warps and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -21,8 +21,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): scores_cast (float16, linear_attention.py:56), state_shared
 // (float16, linear_attention.py:61) and O (float16, linear_attention.py:67).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on seq_len.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on seq_len.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -30,28 +30,30 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 112 of 255 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   chunk       64   32   37,888 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory and schedule of the loop
-//                    128  107,520 bytes of shared memory and 288 registers for tiles, over the limit of 255 per thread:
-//                         expect spills
-//   block_V     64   32   46,080 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//                    128  82,944 bytes of shared memory and 176 of 255 registers for tiles
-//   num_stages  2    1    33,792 bytes of shared memory and 112 of 255 registers for tiles
-//                    3    82,944 bytes of shared memory and 112 of 255 registers for tiles
-//   threads     128  64   57,344 bytes of shared memory and 224 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, pipelines and schedule of the loop
-//                    256  74,752 bytes of shared memory and 64 of 168 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory and schedule of the loop
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   chunk       64    32     37,888 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory and schedule of the loop
+//                     128    107,520 bytes of shared memory and 288 registers for tiles, over the limit of 255 per
+//                            thread: expect spills
+//   block_V     64    32     46,080 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//                     128    82,944 bytes of shared memory and 176 of 255 registers for tiles
+//   num_stages  2     1      33,792 bytes of shared memory and 112 of 255 registers for tiles
+//                     3      82,944 bytes of shared memory and 112 of 255 registers for tiles
+//   threads     128   64     57,344 bytes of shared memory and 224 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, pipelines and schedule of the loop
+//                     256    74,752 bytes of shared memory and 64 of 168 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory and schedule of the loop
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   Q_shared, K_shared, V_shared  in iteration c, after its consumer_wait
-//   scores_cast                   right before linear_attention.py:53-58, where MMAs read it
-//   state_shared                  right before linear_attention.py:62-63, where MMAs read it
+//   scores_cast                   in linear_attention.py:53-58, right before the MMAs that read it
+//   state_shared                  in linear_attention.py:62-63, right before the MMAs that read it
 //   scores                        after linear_attention.py:53-58
 //   o                             after linear_attention.py:53-58 and linear_attention.py:62-63 and the wait for that
 //                                 MMA; in linear_attention.py:65-67, right before it is stored

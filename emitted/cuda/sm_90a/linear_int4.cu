@@ -26,8 +26,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:56). Computed in these types,
 // not in float32; each operation rounds (RN), to infinity on overflow: W_shared (float16, linear_int4.py:50).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X, W and Y to 16 bytes; S to 2 bytes
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
@@ -36,33 +36,35 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 181,248 bytes of shared memory and 128 of 240 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     256  128  148,480 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores and
-//                         register shares
-//                    512  226,304 bytes of shared memory and 256 registers for tiles, over the limit of 240 per thread:
-//                         expect spills; other schedule of the loop; 3 stages used
-//   block_N     128  64   189,440 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores and
-//                         register shares
-//                    256  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per thread:
-//                         expect spills
-//   block_K     64   32   81,920 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
-//                         loop, staging of stores and register shares
-//                    128  214,016 bytes of shared memory and 128 of 240 registers for tiles; other tiles or their
-//                         swizzles in shared memory; 2 stages used
-//   num_stages  4    3    209,920 bytes of shared memory and 128 of 240 registers for tiles; other staging of stores
-//                    5    218,112 bytes of shared memory and 128 of 240 registers for tiles
-//   threads     256  128  181,248 bytes of shared memory and 256 registers for tiles, over the limit of 255 per thread:
-//                         expect spills; other partition among warps and register shares
-//                    512  181,248 bytes of shared memory and 64 of 112 registers for tiles; other partition among warps
-//                         and register shares
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     256   128    148,480 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
+//                            and register shares
+//                     512    226,304 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
+//                            thread: expect spills; other schedule of the loop; 3 stages used
+//   block_N     128   64     189,440 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
+//                            and register shares
+//                     256    230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
+//                            thread: expect spills
+//   block_K     64    32     81,920 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of
+//                            the loop, staging of stores and register shares
+//                     128    214,016 bytes of shared memory and 128 of 240 registers for tiles; other tiles or their
+//                            swizzles in shared memory; 2 stages used
+//   num_stages  4     3      209,920 bytes of shared memory and 128 of 240 registers for tiles; other staging of stores
+//                     5      218,112 bytes of shared memory and 128 of 240 registers for tiles
+//   threads     256   128    181,248 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                            thread: expect spills; other partition among warps and register shares
+//                     512    181,248 bytes of shared memory and 64 of 112 registers for tiles; other partition among
+//                            warps and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
 // prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
 // read.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   W_shared          right before linear_int4.py:51, where MMAs read it
+//   W_shared          in linear_int4.py:51, right before the MMAs that read it
 //   Y_local           after linear_int4.py:51 and the wait for that MMA; a partial sum before the last iteration of ko;
 //                     in linear_int4.py:56, right before it is stored
 // `tile2cu run linear_int4.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,

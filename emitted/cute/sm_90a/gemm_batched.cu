@@ -17,8 +17,8 @@
 // kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:51).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -26,19 +26,23 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 132,096 bytes of shared memory and 64 of 168 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
-//                    256  214,016 bytes of shared memory and 128 of 168 registers for tiles
-//   block_N     128  64   91,136 bytes of shared memory and 32 of 168 registers for tiles
-//                    256  214,016 bytes of shared memory and 128 of 168 registers for tiles
-//   block_K     64   32   82,944 bytes of shared memory and 64 of 168 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//                    128  230,400 bytes of shared memory and 64 of 168 registers for tiles
-//   num_stages  3    2    99,328 bytes of shared memory and 64 of 168 registers for tiles
-//                    4    164,864 bytes of shared memory and 64 of 168 registers for tiles
-//   threads     256  128  132,096 bytes of shared memory and 128 of 255 registers for tiles; other partition among
-//                         warps
-//                    512  132,096 bytes of shared memory and 32 of 96 registers for tiles; other partition among warps
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     128   64     91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among
+//                            warps
+//                     256    214,016 bytes of shared memory and 128 of 168 registers for tiles
+//   block_N     128   64     91,136 bytes of shared memory and 32 of 168 registers for tiles
+//                     256    214,016 bytes of shared memory and 128 of 168 registers for tiles
+//   block_K     64    32     82,944 bytes of shared memory and 64 of 168 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//                     128    230,400 bytes of shared memory and 64 of 168 registers for tiles
+//   num_stages  3     2      99,328 bytes of shared memory and 64 of 168 registers for tiles
+//                     4      164,864 bytes of shared memory and 64 of 168 registers for tiles
+//   threads     256   128    132,096 bytes of shared memory and 128 of 255 registers for tiles; other partition among
+//                            warps
+//                     512    132,096 bytes of shared memory and 32 of 96 registers for tiles; other partition among
+//                            warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
@@ -83,8 +87,8 @@ struct Shared {
   using A_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_M>, Int<block_K>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-  // 49,152 bytes in 3 stages; 128-byte swizzle; contiguous along N: wgmma reads it MN-major, through swap_modes
-  // [layout.gemm.widest-swizzle]
+  // 49,152 bytes in 3 stages; 128-byte swizzle; contiguous along N of the MMAs of C_local: wgmma reads it MN-major,
+  // through swap_modes  [layout.gemm.widest-swizzle]
   using B_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_K>, Int<block_N>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;

@@ -21,8 +21,8 @@
 // not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_cluster.py:54).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -30,21 +30,24 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 148,480 bytes of shared memory and 128 of 168 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M  128  64   123,904 bytes of shared memory and 64 of 168 registers for tiles; other partition among warps
-//                 256  197,632 bytes of shared memory and 256 registers for tiles, over the limit of 168 per thread:
-//                      expect spills
-//   block_N  256  128  99,328 bytes of shared memory and 64 of 168 registers for tiles
-//                 512  T2C-L020: the tiles need 246,784 bytes of shared memory; sm_90a has 232,448 per block
-//   block_K  64   32   74,752 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their swizzles
-//                      in shared memory
-//                 128  T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block
-//   stages   3    6    T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter  here  value  gives
+//   block_M    128   64     123,904 bytes of shared memory and 64 of 168 registers for tiles; other partition among
+//                           warps
+//                    256    197,632 bytes of shared memory and 256 registers for tiles, over the limit of 168 per
+//                           thread: expect spills
+//   block_N    256   128    99,328 bytes of shared memory and 64 of 168 registers for tiles
+//                    512    T2C-L020: the tiles need 246,784 bytes of shared memory; sm_90a has 232,448 per block
+//   block_K    64    32     74,752 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
+//                           swizzles in shared memory
+//                    128    T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block
+//   stages     3     6      T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
-//   A_shared, B_shared  right before gemm_cluster.py:48-49, where MMAs read them
+//   A_shared, B_shared  in gemm_cluster.py:48-49, right before the MMAs that read them
 //   C_local             after gemm_cluster.py:48-49; a partial sum before the last iteration of k; in
 //                       gemm_cluster.py:54, right before it is stored
 // `tile2cu run gemm_cluster.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on
@@ -84,8 +87,8 @@ struct Shared {
   using A_shared_layout =
       decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<Int<block_M>, Int<block_K>, Int<stages>>{}));
   array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-  // 98,304 bytes; 128-byte swizzle; contiguous along N: wgmma reads it MN-major, through swap_modes
-  // [select.copy.explicit-tma]
+  // 98,304 bytes; 128-byte swizzle; contiguous along N of the MMAs of C_local: wgmma reads it MN-major, through
+  // swap_modes  [select.copy.explicit-tma]
   using B_shared_layout =
       decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<Int<block_K>, Int<block_N>, Int<stages>>{}));
   array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;

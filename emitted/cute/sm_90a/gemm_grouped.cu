@@ -21,9 +21,9 @@
 // loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:99 and 103).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
-// its tile and on the elements of Offsets that its block reads, K and groups.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
+// of its tile and on the elements of Offsets that its block reads, K and groups.
 // The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated: where
 // they lead out of bounds, zeros are loaded and take part in the result as elements do. Where A or B is empty the trip
 // counts must be 0: TMA has no map of an empty tensor, and a load without one is an illegal instruction.
@@ -35,20 +35,23 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 91,136 bytes of shared memory and 64 of 255 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   61,440 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, pipelines and staging of stores
-//                    128  132,096 bytes of shared memory and 128 of 255 registers for tiles
-//   block_N     128  64   58,368 bytes of shared memory and 32 of 255 registers for tiles
-//                    256  156,672 bytes of shared memory and 128 of 255 registers for tiles
-//   block_K     64   32   54,272 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//                    128  164,864 bytes of shared memory and 64 of 255 registers for tiles
-//   num_stages  3    2    66,560 bytes of shared memory and 64 of 255 registers for tiles
-//                    4    115,712 bytes of shared memory and 64 of 255 registers for tiles
-//   threads     128  64   73,728 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, pipelines and staging of stores
-//                    256  91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     64    32     61,440 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, pipelines and staging of stores
+//                     128    132,096 bytes of shared memory and 128 of 255 registers for tiles
+//   block_N     128   64     58,368 bytes of shared memory and 32 of 255 registers for tiles
+//                     256    156,672 bytes of shared memory and 128 of 255 registers for tiles
+//   block_K     64    32     54,272 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//                     128    164,864 bytes of shared memory and 64 of 255 registers for tiles
+//   num_stages  3     2      66,560 bytes of shared memory and 64 of 255 registers for tiles
+//                     4      115,712 bytes of shared memory and 64 of 255 registers for tiles
+//   threads     128   64     73,728 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, pipelines and staging of stores
+//                     256    91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among
+//                            warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
@@ -89,8 +92,8 @@ struct Shared {
   using A_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_M>, Int<block_K>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-  // 49,152 bytes in 3 stages; 128-byte swizzle; contiguous along N: wgmma reads it MN-major, through swap_modes
-  // [layout.gemm.widest-swizzle]
+  // 49,152 bytes in 3 stages; 128-byte swizzle; contiguous along N of the MMAs of C_local: wgmma reads it MN-major,
+  // through swap_modes  [layout.gemm.widest-swizzle]
   using B_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_K>, Int<block_N>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;

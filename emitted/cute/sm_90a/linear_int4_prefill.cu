@@ -27,8 +27,8 @@
 // types, not in float32; each operation rounds (RN), to infinity on overflow: W_local (float16,
 // linear_int4_prefill.py:70).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X, W and Y to 16 bytes; S to 2 bytes
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
@@ -37,30 +37,33 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 164 of 240 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     256  128  115,712 bytes of shared memory and 100 of 240 registers for tiles
-//                    512  209,920 bytes of shared memory and 276 registers for tiles, over the limit of 240 per thread:
-//                         expect spills; other schedule of the loop and staging of stores; 3 stages used
-//   block_N     128  64   140,288 bytes of shared memory and 100 of 240 registers for tiles; other partition among
-//                         warps and staging of stores
-//                    256  164,864 bytes of shared memory and 296 registers for tiles, over the limit of 240 per thread:
-//                         expect spills; other schedule of the loop and staging of stores
-//   block_K     64   32   73,728 bytes of shared memory and 140 of 255 registers for tiles; other MMA instructions,
-//                         tiles or their swizzles in shared memory, pipelines, schedule of the loop, staging of stores
-//                         and register shares
-//                    128  T2C-F019: the assertion fails
-//   num_stages  4    3    177,152 bytes of shared memory and 164 of 240 registers for tiles
-//                    5    185,344 bytes of shared memory and 164 of 240 registers for tiles; other staging of stores
-//   threads     256  128  214,016 bytes of shared memory and 296 registers for tiles, over the limit of 255 per thread:
-//                         expect spills; other partition among warps, schedule of the loop and register shares
-//                    512  148,480 bytes of shared memory and 84 of 112 registers for tiles; other partition among
-//                         warps, schedule of the loop, staging of stores and register shares
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     256   128    115,712 bytes of shared memory and 100 of 240 registers for tiles
+//                     512    209,920 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
+//                            thread: expect spills; other schedule of the loop and staging of stores; 3 stages used
+//   block_N     128   64     140,288 bytes of shared memory and 100 of 240 registers for tiles; other partition among
+//                            warps and staging of stores
+//                     256    164,864 bytes of shared memory and 296 registers for tiles, over the limit of 240 per
+//                            thread: expect spills; other schedule of the loop and staging of stores
+//   block_K     64    32     73,728 bytes of shared memory and 140 of 255 registers for tiles; other MMA instructions,
+//                            tiles or their swizzles in shared memory, pipelines, schedule of the loop, staging of
+//                            stores and register shares
+//                     128    T2C-F019: the assertion fails
+//   num_stages  4     3      177,152 bytes of shared memory and 164 of 240 registers for tiles
+//                     5      185,344 bytes of shared memory and 164 of 240 registers for tiles; other staging of stores
+//   threads     256   128    214,016 bytes of shared memory and 296 registers for tiles, over the limit of 255 per
+//                            thread: expect spills; other partition among warps, schedule of the loop and register
+//                            shares
+//                     512    148,480 bytes of shared memory and 84 of 112 registers for tiles; other partition among
+//                            warps, schedule of the loop, staging of stores and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_shared, packed   in iteration ko, after its consumer_wait
-//   W_local_in_flight  right before linear_int4_prefill.py:71, where MMAs read it
+//   W_local_in_flight  in linear_int4_prefill.py:71, right before the MMAs that read it
 //   Y_local            after linear_int4_prefill.py:71 and the wait for that MMA; a partial sum before the last
 //                      iteration of ko; in linear_int4_prefill.py:73, right before it is stored
 // `tile2cu run linear_int4_prefill.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled

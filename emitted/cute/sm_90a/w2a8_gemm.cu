@@ -22,8 +22,8 @@
 // not stored.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X and W to 16 bytes; Y to 8 bytes (else
 // TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -31,30 +31,34 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 37,888 bytes of shared memory and 32 of 255 registers
-// for tiles. These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     64   32   20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                         the loop
-//                    128  54,272 bytes of shared memory and 64 of 255 registers for tiles
-//   block_N     64   32   27,648 bytes of shared memory and 16 of 255 registers for tiles
-//                    128  58,368 bytes of shared memory and 64 of 255 registers for tiles
-//   block_K     128  64   14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                         the loop
-//                    256  74,752 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                         swizzles in shared memory
-//   num_stages  2    1    19,456 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the loop
-//                    3    48,128 bytes of shared memory and 32 of 255 registers for tiles
-//   threads     128  64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
-//                         partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                         the loop
-//                    256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too.
+//   parameter   here  value  gives
+//   block_M     64    32     20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
+//                            the loop
+//                     128    54,272 bytes of shared memory and 64 of 255 registers for tiles
+//   block_N     64    32     27,648 bytes of shared memory and 16 of 255 registers for tiles
+//                     128    58,368 bytes of shared memory and 64 of 255 registers for tiles
+//   block_K     128   64     14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
+//                            the loop
+//                     256    74,752 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
+//                            swizzles in shared memory
+//   num_stages  2     1      19,456 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the
+//                            loop
+//                     3      48,128 bytes of shared memory and 32 of 255 registers for tiles
+//   threads     128   64     28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
+//                            partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
+//                            the loop
+//                     256    37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among
+//                            warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
 // a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_shared, packed  in iteration ko, after its consumer_wait
-//   W_shared          right before w2a8.py:34, where MMAs read it
+//   W_shared          in w2a8.py:34, right before the MMAs that read it
 //   Y_local           after w2a8.py:34 and the wait for that MMA; a partial sum before the last iteration of ko; in
 //                     w2a8.py:35, right before it is stored
 // `tile2cu run w2a8_gemm.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a

@@ -17,8 +17,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
+// and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -26,18 +26,22 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles.
-// These values, one changed at a time, give the following; after 'other' are the decisions that change.
-//   block_M     128  64   24,576 bytes of LDS and 44 of 256 registers for tiles
-//                    256  49,152 bytes of LDS and 152 of 256 registers for tiles
-//   block_N     128  64   24,576 bytes of LDS and 44 of 256 registers for tiles
-//                    256  49,152 bytes of LDS and 152 of 256 registers for tiles; other tiles or their swizzles in LDS
-//   block_K     32   16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                    64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
-//   num_stages  3    2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
-//                    4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used
-//   threads     256  128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and tiles
-//                         or their swizzles in LDS
-//                    512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
+// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+//   parameter   here  value  gives
+//   block_M     128   64     24,576 bytes of LDS and 44 of 256 registers for tiles
+//                     256    49,152 bytes of LDS and 152 of 256 registers for tiles
+//   block_N     128   64     24,576 bytes of LDS and 44 of 256 registers for tiles
+//                     256    49,152 bytes of LDS and 152 of 256 registers for tiles; other tiles or their swizzles in
+//                            LDS
+//   block_K     32    16     16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in
+//                            LDS
+//                     64     65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in
+//                            LDS
+//   num_stages  3     2      16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
+//                     4      32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used
+//   threads     256   128    32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and
+//                            tiles or their swizzles in LDS
+//                     512    32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -185,7 +185,9 @@ def _unvalidated(launches: tuple[Resolved, ...], printer: Printer) -> str:
         if any(each.tensor is not None and each.tensor.memory.name == tensor.name for each in found)
         and not tensor.dtype.is_float
     ]
-    read = f"; an index that is loaded from outside of {listed(indexed)} is 0, a valid one" if indexed else ""
+    read = ""
+    if indexed:
+        read = f"; an index that is loaded from outside of {listed(indexed)} is 0, and the data there are used"
     return (
         f"The elements of {listed(parts)} are not validated: where they lead out of bounds, zeros are loaded and take "
         f"part in the result as elements do{read}.{_without_map(launches, found)}"

@@ -104,6 +104,9 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     yield "register shares", facts.get(launch, REGISTER_SHARES)
 
 
+_HEADINGS = ("  parameter", "here", "value", "gives")
+
+
 def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, ...]:
     """How a tile's size, the stages or the threads are changed, and what their next values give, in lines.
 
@@ -121,7 +124,7 @@ def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, 
         "To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. "
         "It is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes "
         f"remain those of its value, and so do comments. This kernel takes {_taken(own, first.target)}. These values, "
-        "one changed at a time, give the following; after 'other' are the decisions that change."
+        "one changed at a time, give the following; decisions that are listed after 'other' change, too."
     )
     rows = [
         (
@@ -132,7 +135,7 @@ def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, 
         for each in found
         for place, value in enumerate(each.nearby)
     ]
-    return (*wrapped(text), *table(tuple(rows), WIDTH - len("// ")))
+    return (*wrapped(text), *table((_HEADINGS, *rows), WIDTH - len("// ")))
 
 
 def _given(setting: Setting, value: int, own: Design, first: Resolved, write: Write | None) -> str:

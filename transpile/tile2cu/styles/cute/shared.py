@@ -176,9 +176,13 @@ class SharedTiles:
     def _major(self, tile: Buffer) -> str:
         """How wgmma reads a tile whose rows are not contiguous along K."""
         read = self.mmas if self.named_atoms else ()
-        along = ["N" for op in read if op.b.buffer is tile and not op.b.transposed]
-        along += ["M" for op in read if op.a.buffer is tile and op.a.transposed]
-        return f"; contiguous along {along[0]}: wgmma reads it MN-major, through swap_modes" if along else ""
+        along = [("N", op) for op in read if op.b.buffer is tile and not op.b.transposed]
+        along += [("M", op) for op in read if op.a.buffer is tile and op.a.transposed]
+        if not along:
+            return ""
+        mode, op = along[0]
+        where = f"{mode} of the MMAs of {self.printer.names(op.c.buffer.name)}"
+        return f"; contiguous along {where}: wgmma reads it MN-major, through swap_modes"
 
     def _layout(self, member: shared.SharedTile) -> str:
         """The layout of a tile and its stages, as a type."""
