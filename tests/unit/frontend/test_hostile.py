@@ -2,12 +2,16 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tile2cu
+from tile2cu.api import emit_text
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.frontend import programs
+from tile2cu.rules.sync.hazards import _Walker
+from tile2cu.targets import find
 
 SECONDS = 20.0  # of the processor, not of a busy machine's clock: far above any case (about 1 s), far below a hang
 
@@ -198,3 +202,32 @@ def test_loops_over_elements_without_statements_are_nothing(target: str, tmp_pat
     path.write_text(FACTORY.format(module="", factory="pass", body=body), encoding="utf-8")
     (emitted,) = tile2cu.emit(path, target=target).values()
     assert emitted.source.count("tl::parallel(") == 1
+
+
+@pytest.mark.parametrize("depth", [4, 24])
+def test_deep_loops_are_analysed_in_bounded_time(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is pending after a loop is not computed twice for each loop around it, which would be 2^depth visits."""
+    visits = []
+    visit = _Walker.simple
+
+    def counted(self: _Walker, *given: Any, **named: Any) -> Any:
+        visits.append(1)
+        return visit(self, *given, **named)
+
+    monkeypatch.setattr(_Walker, "simple", counted)
+    loops = "".join(f"{' ' * (12 + at)}for i{at} in T.serial(2):\n" for at in range(depth))
+    inner = " " * (12 + depth)
+    text = f"""
+import tilelang.language as T
+
+@T.prim_func
+def deep(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128) as bx:
+            S = T.alloc_shared((64, 64), "float32")
+{loops}{inner}T.copy(A, S)
+{inner}for i, j in T.Parallel(64, 64):
+{inner} B[i, j] = S[j, i]
+"""
+    (emitted,) = emit_text(Path("deep.py"), text=text, kernel=None, target=find("cuda:sm_80"), bindings={})
+    assert emitted.source.count("tl::sync_threads();") == 2
+    assert len(visits) == 2 * depth + 2

@@ -204,11 +204,10 @@ class _State:
         outputs, count = list(self.outputs), self.count
         self.run(loop.body)  # once to see which tiles it gives values
         written = [tile for tile in before if self.tiles.get(tile) is not before[tile]]
-        self.tiles = {**before, **{tile: _carried(tile) for tile in written}}
-        self.outputs, self.count = outputs, count
-        self.run(loop.body)
-        if len(self.outputs) > len(outputs):
-            raise _UnknownError
+        if written:  # else it would find the same, and nested loops would take 2^depth runs
+            self.tiles = {**before, **{tile: _carried(tile) for tile in written}}
+            self.outputs, self.count = outputs, count
+            self.run(loop.body)
         after = {tile: self.tiles[tile] for tile in written}
         self.tiles = before
         for tile, value in after.items():

@@ -1,6 +1,6 @@
 """Hazards in loops: an iteration conflicts with accesses of the one before it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 from tile2cu.analysis.accesses import (
@@ -42,10 +42,21 @@ class Loops(Branches):
         return self.diverging(stmt, pending, divergent, lambda before: self.iterations(stmt, before, stmt))
 
     def iterations(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        before = pending
-        for _ in range(2):  # the second iteration conflicts with accesses of the first
-            pending, broken = self.iteration(stmt.body, pending, divergent)
+        return self.twice(pending, lambda start: self.iteration(stmt.body, start, divergent))
+
+    def twice(self, before: Pending, iterate: Callable[[Pending], tuple[Pending, Pending]]) -> Pending:
+        """What is pending after a loop: the second iteration conflicts with accesses of the first.
+
+        It is skipped where it begins as the first did, and finds the same barriers: nested loops would take 2^depth
+        visits of the innermost body.
+        """
+        pending = before
+        for _ in range(2):
+            start, known = pending, (len(self.barriers), len(self.part_barriers))
+            pending, broken = iterate(start)
             pending = before.merge(pending)
+            if pending == start and known == (len(self.barriers), len(self.part_barriers)):
+                break
         return pending.merge(broken)
 
     def iteration(
@@ -72,11 +83,12 @@ class Loops(Branches):
         return self.diverging(stmt, pending, divergent, lambda before: self.evaluations(stmt, before, stmt))
 
     def evaluations(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        before = pending
-        for _ in range(2):
-            pending, broken = self.iteration(stmt.body, pending, divergent)
-            pending = before.merge(self.condition(stmt, pending, stmt))
-        return pending.merge(broken)
+
+        def evaluate(start: Pending) -> tuple[Pending, Pending]:
+            after, broken = self.iteration(stmt.body, start, divergent)
+            return self.condition(stmt, after, stmt), broken
+
+        return self.twice(pending, evaluate)
 
     def before_loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """One barrier before the loop, not one per iteration, for tiles that its iterations read and do not write."""
