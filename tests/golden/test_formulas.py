@@ -36,7 +36,9 @@ CASES = [each for each in GOLDEN if each.style == "tl" and each.folder in ("cuda
 def test_formulas_compute_what_the_kernel_computes(golden: Golden) -> None:
     target = find(golden.target)
     path = EXAMPLES / golden.example
-    for program in programs(path, path.read_text(encoding="utf-8"), bindings=golden.bindings, target=target):
+    # A row's sum is evaluated anew for each term of the sum that contains it: 1024 terms take 4 s.
+    bindings = golden.bindings | ({"dim": 128} if golden.example == "layernorm.py" else {})
+    for program in programs(path, path.read_text(encoding="utf-8"), bindings=bindings, target=target):
         lines = formula_lines(program)
         if golden.folder == "cuda/sm_80":
             assert bool(lines) == (program.name in STATED), program.name
