@@ -41,19 +41,18 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 of 256 registers for tiles.
 // These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers
-//                            where several waves hold parts of each row
-//                     128    32,768 bytes of LDS and 186 of 256 registers for tiles
-//   block_N     64    32     16,384 bytes of LDS and 81 of 256 registers for tiles; other tiles or their swizzles in
-//                            LDS
-//                     128    65,536 bytes of LDS and 165 of 256 registers for tiles
-//   num_stages  2     1      32,768 bytes of LDS and 109 of 256 registers for tiles
-//                     3      65,536 bytes of LDS and 109 of 256 registers for tiles; 2 stages used
-//   threads     256   128    49,152 bytes of LDS and 186 of 512 registers for tiles; other partition among waves, tiles
-//                            or their swizzles in LDS and operands in registers
-//                     512    T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers
-//                            where several waves hold parts of each row
+//   parameter   here  new  gives
+//   block_M     64    32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
+//                          several waves hold parts of each row
+//                     128  32,768 bytes of LDS and 186 of 256 registers for tiles
+//   block_N     64    32   16,384 bytes of LDS and 81 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                     128  65,536 bytes of LDS and 165 of 256 registers for tiles
+//   num_stages  2     1    32,768 bytes of LDS and 109 of 256 registers for tiles
+//                     3    65,536 bytes of LDS and 109 of 256 registers for tiles; 2 stages used
+//   threads     256   128  49,152 bytes of LDS and 186 of 512 registers for tiles; other partition among waves, tiles
+//                          or their swizzles in LDS and operands in registers
+//                     512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
+//                          several waves hold parts of each row
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

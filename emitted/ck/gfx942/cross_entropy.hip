@@ -33,7 +33,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 16 bytes of LDS and 36 of 512 registers for tiles. These
 // values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter  here   value  gives
+//   parameter  here   new    gives
 //   block_N    4,096  2,048  16 bytes of LDS and 20 of 512 registers for tiles
 //                     8,192  16 bytes of LDS and 68 of 512 registers for tiles
 //   threads    128    64     68 of 512 registers for tiles

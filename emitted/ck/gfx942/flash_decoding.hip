@@ -57,21 +57,21 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 186 of 512 registers for tiles.
 // These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter   here  value  gives
-//   num_split   4     2      49,152 bytes of LDS and 186 of 512 registers for tiles
-//                     8      49,152 bytes of LDS and 186 of 512 registers for tiles
-//   block_H     64    32     32,768 bytes of LDS and 141 of 256 registers for tiles; other tiles or their swizzles in
-//                            LDS and operands in registers
-//                     128    65,536 bytes of LDS and 308 of 512 registers for tiles
-//   block_N     64    32     16,384 bytes of LDS and 162 of 256 registers for tiles; other tiles or their swizzles in
-//                            LDS and operands in registers
-//                     128    T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 per workgroup
-//   num_stages  2     1      49,152 bytes of LDS and 186 of 512 registers for tiles
-//                     3      49,152 bytes of LDS and 186 of 512 registers for tiles; 1 stage used
-//   threads     128   64     49,152 bytes of LDS and 372 of 512 registers for tiles; other partition among waves and
-//                            tiles or their swizzles in LDS
-//                     256    32,768 bytes of LDS and 109 of 256 registers for tiles; other partition among waves, tiles
-//                            or their swizzles in LDS and operands in registers
+//   parameter   here  new  gives
+//   num_split   4     2    49,152 bytes of LDS and 186 of 512 registers for tiles
+//                     8    49,152 bytes of LDS and 186 of 512 registers for tiles
+//   block_H     64    32   32,768 bytes of LDS and 141 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                          and operands in registers
+//                     128  65,536 bytes of LDS and 308 of 512 registers for tiles
+//   block_N     64    32   16,384 bytes of LDS and 162 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                          and operands in registers
+//                     128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 per workgroup
+//   num_stages  2     1    49,152 bytes of LDS and 186 of 512 registers for tiles
+//                     3    49,152 bytes of LDS and 186 of 512 registers for tiles; 1 stage used
+//   threads     128   64   49,152 bytes of LDS and 372 of 512 registers for tiles; other partition among waves and
+//                          tiles or their swizzles in LDS
+//                     256  32,768 bytes of LDS and 109 of 256 registers for tiles; other partition among waves, tiles
+//                          or their swizzles in LDS and operands in registers
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

@@ -36,16 +36,16 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 248 of 512 registers for tiles.
 // These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     40,960 bytes of LDS and 140 of 256 registers for tiles
-//                     256    65,536 bytes of LDS and 464 of 512 registers for tiles
-//   parts       2     1      65,536 bytes of LDS and 164 of 256 registers for tiles; other MMA instructions, partition
-//                            among waves and operands in registers; 2 stages used
-//                     4      T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 per workgroup
-//   num_stages  4     3      49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
-//                     5      49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
-//   threads     256   128    49,152 bytes of LDS and 488 of 512 registers for tiles; other partition among waves
-//                     512    49,152 bytes of LDS and 124 of 256 registers for tiles; other partition among waves
+//   parameter   here  new  gives
+//   block_M     128   64   40,960 bytes of LDS and 140 of 256 registers for tiles
+//                     256  65,536 bytes of LDS and 464 of 512 registers for tiles
+//   parts       2     1    65,536 bytes of LDS and 164 of 256 registers for tiles; other MMA instructions, partition
+//                          among waves and operands in registers; 2 stages used
+//                     4    T2C-L020: the tiles need 163,840 bytes of LDS; gfx942 has 65,536 per workgroup
+//   num_stages  4     3    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
+//                     5    49,152 bytes of LDS and 248 of 512 registers for tiles; 1 stage used
+//   threads     256   128  49,152 bytes of LDS and 488 of 512 registers for tiles; other partition among waves
+//                     512  49,152 bytes of LDS and 124 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

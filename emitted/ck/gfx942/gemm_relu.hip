@@ -29,21 +29,18 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles.
 // These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     24,576 bytes of LDS and 44 of 256 registers for tiles
-//                     256    49,152 bytes of LDS and 152 of 256 registers for tiles
-//   block_N     128   64     24,576 bytes of LDS and 44 of 256 registers for tiles
-//                     256    49,152 bytes of LDS and 152 of 256 registers for tiles; other tiles or their swizzles in
-//                            LDS
-//   block_K     32    16     16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in
-//                            LDS
-//                     64     65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in
-//                            LDS
-//   num_stages  3     2      16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
-//                     4      32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used
-//   threads     256   128    32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and
-//                            tiles or their swizzles in LDS
-//                     512    32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
+//   parameter   here  new  gives
+//   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
+//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                     64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
+//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used
+//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and
+//                          tiles or their swizzles in LDS
+//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

@@ -29,11 +29,11 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 40,992 bytes of LDS and 124 of 512 registers for tiles.
 // These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter  here  value  gives
-//   block_N    4     2      24,592 bytes of LDS and 98 of 512 registers for tiles
-//                    8      36,928 bytes of LDS and 240 of 512 registers for tiles; 1 stage used
-//   threads    128   64     40,960 bytes of LDS and 244 of 512 registers for tiles
-//                    256    41,024 bytes of LDS and 96 of 512 registers for tiles
+//   parameter  here  new  gives
+//   block_N    4     2    24,592 bytes of LDS and 98 of 512 registers for tiles
+//                    8    36,928 bytes of LDS and 240 of 512 registers for tiles; 1 stage used
+//   threads    128   64   40,960 bytes of LDS and 244 of 512 registers for tiles
+//                    256  41,024 bytes of LDS and 96 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

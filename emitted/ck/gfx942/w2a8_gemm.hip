@@ -34,17 +34,17 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles.
 // These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     14,336 bytes of LDS and 28 of 256 registers for tiles
-//                     128    26,624 bytes of LDS and 100 of 256 registers for tiles
-//   block_N     64    32     13,312 bytes of LDS and 36 of 256 registers for tiles
-//                     128    28,672 bytes of LDS and 88 of 256 registers for tiles
-//   block_K     128   64     9,216 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                     256    36,864 bytes of LDS and 72 of 256 registers for tiles
-//   num_stages  2     1      18,432 bytes of LDS and 52 of 256 registers for tiles
-//                     3      28,672 bytes of LDS and 52 of 256 registers for tiles; 2 stages used
-//   threads     128   64     18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
-//                     256    18,432 bytes of LDS and 28 of 256 registers for tiles; other partition among waves
+//   parameter   here  new  gives
+//   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles
+//                     128  26,624 bytes of LDS and 100 of 256 registers for tiles
+//   block_N     64    32   13,312 bytes of LDS and 36 of 256 registers for tiles
+//                     128  28,672 bytes of LDS and 88 of 256 registers for tiles
+//   block_K     128   64   9,216 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                     256  36,864 bytes of LDS and 72 of 256 registers for tiles
+//   num_stages  2     1    18,432 bytes of LDS and 52 of 256 registers for tiles
+//                     3    28,672 bytes of LDS and 52 of 256 registers for tiles; 2 stages used
+//   threads     128   64   18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
+//                     256  18,432 bytes of LDS and 28 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

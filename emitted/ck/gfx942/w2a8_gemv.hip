@@ -31,8 +31,8 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 10,240 bytes of LDS and 104 of 512 registers for tiles.
 // These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter  here  value  gives
-//   threads    64    128    10,240 bytes of LDS and 54 of 512 registers for tiles
+//   parameter  here  new  gives
+//   threads    64    128  10,240 bytes of LDS and 54 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane

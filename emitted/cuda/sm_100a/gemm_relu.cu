@@ -28,20 +28,19 @@
 // those of its value, and so do comments. This kernel takes 99,328 bytes of shared memory and 64 of 168 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     74,752 bytes of shared memory and 32 of 168 registers for tiles
-//                     256    148,480 bytes of shared memory and 128 of 168 registers for tiles
-//   block_N     128   64     74,752 bytes of shared memory and 32 of 168 registers for tiles
-//                     256    148,480 bytes of shared memory and 128 of 168 registers for tiles
-//   block_K     64    32     50,176 bytes of shared memory and 64 of 168 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    197,632 bytes of shared memory and 64 of 168 registers for tiles
-//   num_stages  3     2      66,560 bytes of shared memory and 64 of 168 registers for tiles
-//                     4      132,096 bytes of shared memory and 64 of 168 registers for tiles
-//   threads     256   128    99,328 bytes of shared memory and 128 of 255 registers for tiles; other partition among
-//                            warps
-//                     512    99,328 bytes of shared memory and 32 of 96 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     128   64   74,752 bytes of shared memory and 32 of 168 registers for tiles
+//                     256  148,480 bytes of shared memory and 128 of 168 registers for tiles
+//   block_N     128   64   74,752 bytes of shared memory and 32 of 168 registers for tiles
+//                     256  148,480 bytes of shared memory and 128 of 168 registers for tiles
+//   block_K     64    32   50,176 bytes of shared memory and 64 of 168 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  197,632 bytes of shared memory and 64 of 168 registers for tiles
+//   num_stages  3     2    66,560 bytes of shared memory and 64 of 168 registers for tiles
+//                     4    132,096 bytes of shared memory and 64 of 168 registers for tiles
+//   threads     256   128  99,328 bytes of shared memory and 128 of 255 registers for tiles; other partition among
+//                          warps
+//                     512  99,328 bytes of shared memory and 32 of 96 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

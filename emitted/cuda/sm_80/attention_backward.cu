@@ -44,13 +44,13 @@
 // those of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 192 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_N     64    32     37,888 bytes of shared memory and 128 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
-//                     128    100,352 bytes of shared memory and 320 registers for tiles, over the limit of 255 per
-//                            thread: expect spills
-//   num_stages  2     1      41,984 bytes of shared memory and 192 of 255 registers for tiles
-//                     3      75,776 bytes of shared memory and 192 of 255 registers for tiles
+//   parameter   here  new  gives
+//   block_N     64    32   37,888 bytes of shared memory and 128 of 255 registers for tiles; other partition among
+//                          warps and tiles or their swizzles in shared memory
+//                     128  100,352 bytes of shared memory and 320 registers for tiles, over the limit of 255 per
+//                          thread: expect spills
+//   num_stages  2     1    41,984 bytes of shared memory and 192 of 255 registers for tiles
+//                     3    75,776 bytes of shared memory and 192 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -45,16 +45,16 @@
 // those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 90 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     58,368 bytes of shared memory and 58 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
-//                     256    65,536 bytes of shared memory and 180 of 255 registers for tiles
-//   num_stages  2     1      32,768 bytes of shared memory and 90 of 255 registers for tiles
-//                     3      65,536 bytes of shared memory and 90 of 255 registers for tiles
-//   threads     256   128    49,152 bytes of shared memory and 180 of 255 registers for tiles; other partition among
-//                            warps
-//                     512    83,968 bytes of shared memory and 58 of 128 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
+//   parameter   here  new  gives
+//   block_M     128   64   58,368 bytes of shared memory and 58 of 255 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
+//                     256  65,536 bytes of shared memory and 180 of 255 registers for tiles
+//   num_stages  2     1    32,768 bytes of shared memory and 90 of 255 registers for tiles
+//                     3    65,536 bytes of shared memory and 90 of 255 registers for tiles
+//   threads     256   128  49,152 bytes of shared memory and 180 of 255 registers for tiles; other partition among
+//                          warps
+//                     512  83,968 bytes of shared memory and 58 of 128 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

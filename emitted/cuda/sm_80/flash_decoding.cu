@@ -53,18 +53,18 @@
 // those of its value, and so do comments. This kernel takes 69,632 bytes of shared memory and 122 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   num_split   4     2      69,632 bytes of shared memory and 122 of 255 registers for tiles
-//                     8      69,632 bytes of shared memory and 122 of 255 registers for tiles
-//   block_H     16    8      70,912 bytes of shared memory and 76 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory and operands in registers
-//                     32     73,728 bytes of shared memory and 244 of 255 registers for tiles
-//   block_N     64    32     36,864 bytes of shared memory and 98 of 255 registers for tiles
-//                     128    135,168 bytes of shared memory and 170 of 255 registers for tiles
-//   num_stages  2     1      36,864 bytes of shared memory and 122 of 255 registers for tiles
-//                     3      102,400 bytes of shared memory and 122 of 255 registers for tiles
-//   threads     32    64     74,752 bytes of shared memory and 74 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
+//   parameter   here  new  gives
+//   num_split   4     2    69,632 bytes of shared memory and 122 of 255 registers for tiles
+//                     8    69,632 bytes of shared memory and 122 of 255 registers for tiles
+//   block_H     16    8    70,912 bytes of shared memory and 76 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory and operands in registers
+//                     32   73,728 bytes of shared memory and 244 of 255 registers for tiles
+//   block_N     64    32   36,864 bytes of shared memory and 98 of 255 registers for tiles
+//                     128  135,168 bytes of shared memory and 170 of 255 registers for tiles
+//   num_stages  2     1    36,864 bytes of shared memory and 122 of 255 registers for tiles
+//                     3    102,400 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     32    64   74,752 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -32,20 +32,20 @@
 // those of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   chunk       64    32     36,864 bytes of shared memory and 64 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
-//                     128    106,496 bytes of shared memory and 288 registers for tiles, over the limit of 255 per
-//                            thread: expect spills
-//   block_V     64    32     45,056 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    81,920 bytes of shared memory and 176 of 255 registers for tiles
-//   num_stages  2     1      32,768 bytes of shared memory and 112 of 255 registers for tiles
-//                     3      81,920 bytes of shared memory and 112 of 255 registers for tiles
-//   threads     128   64     57,344 bytes of shared memory and 224 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    73,728 bytes of shared memory and 64 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
+//   parameter   here  new  gives
+//   chunk       64    32   36,864 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
+//                     128  106,496 bytes of shared memory and 288 registers for tiles, over the limit of 255 per
+//                          thread: expect spills
+//   block_V     64    32   45,056 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  81,920 bytes of shared memory and 176 of 255 registers for tiles
+//   num_stages  2     1    32,768 bytes of shared memory and 112 of 255 registers for tiles
+//                     3    81,920 bytes of shared memory and 112 of 255 registers for tiles
+//   threads     128   64   57,344 bytes of shared memory and 224 of 255 registers for tiles; other partition among
+//                          warps
+//                     256  73,728 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

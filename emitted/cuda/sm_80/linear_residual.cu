@@ -28,21 +28,19 @@
 // those of its value, and so do comments. This kernel takes 16,384 bytes of shared memory and 32 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     12,288 bytes of shared memory and 16 of 255 registers for tiles
-//                     128    24,576 bytes of shared memory and 64 of 255 registers for tiles
-//   block_N     64    32     12,288 bytes of shared memory and 16 of 255 registers for tiles
-//                     128    24,576 bytes of shared memory and 64 of 255 registers for tiles
-//   block_K     32    16     8,192 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     64     32,768 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//   num_stages  2     1      8,192 bytes of shared memory and 32 of 255 registers for tiles
-//                     3      24,576 bytes of shared memory and 32 of 255 registers for tiles
-//   threads     128   64     16,384 bytes of shared memory and 64 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    16,384 bytes of shared memory and 16 of 255 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     64    32   12,288 bytes of shared memory and 16 of 255 registers for tiles
+//                     128  24,576 bytes of shared memory and 64 of 255 registers for tiles
+//   block_N     64    32   12,288 bytes of shared memory and 16 of 255 registers for tiles
+//                     128  24,576 bytes of shared memory and 64 of 255 registers for tiles
+//   block_K     32    16   8,192 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     64   32,768 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//   num_stages  2     1    8,192 bytes of shared memory and 32 of 255 registers for tiles
+//                     3    24,576 bytes of shared memory and 32 of 255 registers for tiles
+//   threads     128   64   16,384 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
+//                     256  16,384 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -51,22 +51,22 @@
 // those of its value, and so do comments. This kernel takes 154,624 bytes of shared memory and 156 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   num_split   4     2      154,624 bytes of shared memory and 156 of 255 registers for tiles
-//                     8      154,624 bytes of shared memory and 156 of 255 registers for tiles
-//   block_H     64    32     114,688 bytes of shared memory and 78 of 255 registers for tiles
-//                     128    T2C-L020: the tiles need 234,496 bytes of shared memory; sm_80 has 166,912 per block
-//   block_N     32    16     114,688 bytes of shared memory and 142 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
-//                     64     159,744 bytes of shared memory and 184 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory; 1 stage used
-//   num_stages  2     1      117,760 bytes of shared memory and 156 of 255 registers for tiles
-//                     3      154,624 bytes of shared memory and 156 of 255 registers for tiles; 2 stages used
-//   threads     256   128    153,600 bytes of shared memory and 312 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps and tiles or their swizzles in shared
-//                            memory
-//                     512    154,624 bytes of shared memory and 78 of 128 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   num_split   4     2    154,624 bytes of shared memory and 156 of 255 registers for tiles
+//                     8    154,624 bytes of shared memory and 156 of 255 registers for tiles
+//   block_H     64    32   114,688 bytes of shared memory and 78 of 255 registers for tiles
+//                     128  T2C-L020: the tiles need 234,496 bytes of shared memory; sm_80 has 166,912 per block
+//   block_N     32    16   114,688 bytes of shared memory and 142 of 255 registers for tiles; other partition among
+//                          warps and tiles or their swizzles in shared memory
+//                     64   159,744 bytes of shared memory and 184 of 255 registers for tiles; other partition among
+//                          warps and tiles or their swizzles in shared memory; 1 stage used
+//   num_stages  2     1    117,760 bytes of shared memory and 156 of 255 registers for tiles
+//                     3    154,624 bytes of shared memory and 156 of 255 registers for tiles; 2 stages used
+//   threads     256   128  153,600 bytes of shared memory and 312 registers for tiles, over the limit of 255 per
+//                          thread: expect spills; other partition among warps and tiles or their swizzles in shared
+//                          memory
+//                     512  154,624 bytes of shared memory and 78 of 128 registers for tiles; other partition among
+//                          warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

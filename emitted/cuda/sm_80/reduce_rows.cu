@@ -21,7 +21,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49 of 255 registers for tiles. These values, one changed
 // at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter  here   value  gives
+//   parameter  here   new    gives
 //   block_M    4      2      16 bytes of shared memory and 25 of 255 registers for tiles
 //                     8      98 of 255 registers for tiles
 //   block_N    1,024  512    25 of 255 registers for tiles

@@ -32,20 +32,18 @@
 // those of its value, and so do comments. This kernel takes 28,672 bytes of shared memory and 32 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     20,480 bytes of shared memory and 16 of 255 registers for tiles
-//                     128    45,056 bytes of shared memory and 64 of 255 registers for tiles
-//   block_N     64    32     22,528 bytes of shared memory and 16 of 255 registers for tiles
-//                     128    40,960 bytes of shared memory and 64 of 255 registers for tiles
-//   block_K     128   64     14,336 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     256    57,344 bytes of shared memory and 32 of 255 registers for tiles
-//   num_stages  2     1      18,432 bytes of shared memory and 32 of 255 registers for tiles
-//                     3      38,912 bytes of shared memory and 32 of 255 registers for tiles
-//   threads     128   64     28,672 bytes of shared memory and 64 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    28,672 bytes of shared memory and 16 of 255 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles
+//                     128  45,056 bytes of shared memory and 64 of 255 registers for tiles
+//   block_N     64    32   22,528 bytes of shared memory and 16 of 255 registers for tiles
+//                     128  40,960 bytes of shared memory and 64 of 255 registers for tiles
+//   block_K     128   64   14,336 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     256  57,344 bytes of shared memory and 32 of 255 registers for tiles
+//   num_stages  2     1    18,432 bytes of shared memory and 32 of 255 registers for tiles
+//                     3    38,912 bytes of shared memory and 32 of 255 registers for tiles
+//   threads     128   64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
+//                     256  28,672 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

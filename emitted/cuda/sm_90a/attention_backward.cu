@@ -43,13 +43,13 @@
 // those of its value, and so do comments. This kernel takes 92,160 bytes of shared memory and 194 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_N     64    32     55,296 bytes of shared memory and 130 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory and staging of stores
-//                     128    149,504 bytes of shared memory and 322 registers for tiles, over the limit of 255 per
-//                            thread: expect spills
-//   num_stages  2     1      75,776 bytes of shared memory and 194 of 255 registers for tiles
-//                     3      108,544 bytes of shared memory and 194 of 255 registers for tiles
+//   parameter   here  new  gives
+//   block_N     64    32   55,296 bytes of shared memory and 130 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory and staging of stores
+//                     128  149,504 bytes of shared memory and 322 registers for tiles, over the limit of 255 per
+//                          thread: expect spills
+//   num_stages  2     1    75,776 bytes of shared memory and 194 of 255 registers for tiles
+//                     3    108,544 bytes of shared memory and 194 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -47,15 +47,15 @@
 // those of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   num_stages  2     1      132,096 bytes of shared memory and 202 of 240 registers for tiles
-//                     3      230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
-//   threads     256   128    197,632 bytes of shared memory and 340 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps, schedule of the loop, operands in
-//                            registers and register shares
-//                     512    232,448 bytes of shared memory and 106 of 112 registers for tiles; other partition among
-//                            warps, tiles or their swizzles in shared memory, schedule of the loop, staging of stores,
-//                            operands in registers and register shares
+//   parameter   here  new  gives
+//   num_stages  2     1    132,096 bytes of shared memory and 202 of 240 registers for tiles
+//                     3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
+//   threads     256   128  197,632 bytes of shared memory and 340 registers for tiles, over the limit of 255 per
+//                          thread: expect spills; other partition among warps, schedule of the loop, operands in
+//                          registers and register shares
+//                     512  232,448 bytes of shared memory and 106 of 112 registers for tiles; other partition among
+//                          warps, tiles or their swizzles in shared memory, schedule of the loop, staging of stores,
+//                          operands in registers and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -46,20 +46,20 @@
 // those of its value, and so do comments. This kernel takes 99,328 bytes of shared memory and 154 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     108,544 bytes of shared memory and 90 of 168 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, schedule of the loop,
-//                            staging of stores, operands in registers and register shares
-//                     256    132,096 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
-//                            thread: expect spills; other schedule of the loop and operands in registers
-//   num_stages  2     1      66,560 bytes of shared memory and 154 of 240 registers for tiles
-//                     3      132,096 bytes of shared memory and 154 of 240 registers for tiles
-//   threads     256   128    99,328 bytes of shared memory and 276 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps, schedule of the loop, operands in
-//                            registers and register shares
-//                     512    151,552 bytes of shared memory and 90 of 112 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, schedule of the loop,
-//                            staging of stores, operands in registers and register shares
+//   parameter   here  new  gives
+//   block_M     128   64   108,544 bytes of shared memory and 90 of 168 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, schedule of the loop,
+//                          staging of stores, operands in registers and register shares
+//                     256  132,096 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
+//                          thread: expect spills; other schedule of the loop and operands in registers
+//   num_stages  2     1    66,560 bytes of shared memory and 154 of 240 registers for tiles
+//                     3    132,096 bytes of shared memory and 154 of 240 registers for tiles
+//   threads     256   128  99,328 bytes of shared memory and 276 registers for tiles, over the limit of 255 per thread:
+//                          expect spills; other partition among warps, schedule of the loop, operands in registers and
+//                          register shares
+//                     512  151,552 bytes of shared memory and 90 of 112 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, schedule of the loop,
+//                          staging of stores, operands in registers and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -44,24 +44,24 @@
 // those of its value, and so do comments. This kernel takes 76,800 bytes of shared memory and 122 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     51,200 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
-//                            stores
-//                     128    117,760 bytes of shared memory and 204 of 255 registers for tiles
-//   block_N     64    32     51,200 bytes of shared memory and 106 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory and staging of stores
-//                     128    117,760 bytes of shared memory and 154 of 255 registers for tiles
-//   block_K     64    32     60,416 bytes of shared memory and 78 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    109,568 bytes of shared memory and 210 of 255 registers for tiles
-//   num_stages  2     1      60,416 bytes of shared memory and 122 of 255 registers for tiles
-//                     3      93,184 bytes of shared memory and 122 of 255 registers for tiles
-//   threads     128   64     67,584 bytes of shared memory and 204 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines and staging of stores
-//                     256    67,584 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
-//                            stores
+//   parameter   here  new  gives
+//   block_M     64    32   51,200 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
+//                          stores
+//                     128  117,760 bytes of shared memory and 204 of 255 registers for tiles
+//   block_N     64    32   51,200 bytes of shared memory and 106 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory and staging of stores
+//                     128  117,760 bytes of shared memory and 154 of 255 registers for tiles
+//   block_K     64    32   60,416 bytes of shared memory and 78 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  109,568 bytes of shared memory and 210 of 255 registers for tiles
+//   num_stages  2     1    60,416 bytes of shared memory and 122 of 255 registers for tiles
+//                     3    93,184 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     128   64   67,584 bytes of shared memory and 204 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines and staging of stores
+//                     256  67,584 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
+//                          stores
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

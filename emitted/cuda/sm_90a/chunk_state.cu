@@ -36,18 +36,17 @@
 // those of its value, and so do comments. This kernel takes 55,296 bytes of shared memory and 70 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter  here  value  gives
-//   block_M    64    32     31,744 bytes of shared memory and 38 of 255 registers for tiles; other MMA instructions,
-//                           partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
-//                           stores
-//                    128    83,968 bytes of shared memory and 138 of 255 registers for tiles
-//   block_N    128   64     34,816 bytes of shared memory and 38 of 255 registers for tiles
-//                    256    96,256 bytes of shared memory and 134 of 255 registers for tiles
-//   threads    128   64     37,888 bytes of shared memory and 138 of 255 registers for tiles; other MMA instructions,
-//                           partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
-//                           stores
-//                    256    55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among
-//                           warps
+//   parameter  here  new  gives
+//   block_M    64    32   31,744 bytes of shared memory and 38 of 255 registers for tiles; other MMA instructions,
+//                         partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
+//                         stores
+//                    128  83,968 bytes of shared memory and 138 of 255 registers for tiles
+//   block_N    128   64   34,816 bytes of shared memory and 38 of 255 registers for tiles
+//                    256  96,256 bytes of shared memory and 134 of 255 registers for tiles
+//   threads    128   64   37,888 bytes of shared memory and 138 of 255 registers for tiles; other MMA instructions,
+//                         partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
+//                         stores
+//                    256  55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

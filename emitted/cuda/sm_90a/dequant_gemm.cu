@@ -37,26 +37,25 @@
 // those of its value, and so do comments. This kernel takes 46,080 bytes of shared memory and 32 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of
-//                            the loop and staging of stores
-//                     128    70,656 bytes of shared memory and 64 of 255 registers for tiles
-//   block_N     64    32     27,648 bytes of shared memory and 16 of 255 registers for tiles; other staging of stores
-//                     128    74,752 bytes of shared memory and 64 of 255 registers for tiles
-//   block_K     64    32     14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of
-//                            the loop and staging of stores
-//                     128    82,944 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//   num_stages  2     1      27,648 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the
-//                            loop
-//                     3      56,320 bytes of shared memory and 32 of 255 registers for tiles
-//   threads     128   64     28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of
-//                            the loop and staging of stores
-//                     256    37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among
-//                            warps and staging of stores
+//   parameter   here  new  gives
+//   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
+//                          loop and staging of stores
+//                     128  70,656 bytes of shared memory and 64 of 255 registers for tiles
+//   block_N     64    32   27,648 bytes of shared memory and 16 of 255 registers for tiles; other staging of stores
+//                     128  74,752 bytes of shared memory and 64 of 255 registers for tiles
+//   block_K     64    32   14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
+//                          loop and staging of stores
+//                     128  82,944 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//   num_stages  2     1    27,648 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the loop
+//                     3    56,320 bytes of shared memory and 32 of 255 registers for tiles
+//   threads     128   64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
+//                          loop and staging of stores
+//                     256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
+//                          and staging of stores
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

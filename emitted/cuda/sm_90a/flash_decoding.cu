@@ -53,23 +53,22 @@
 // those of its value, and so do comments. This kernel takes 82,944 bytes of shared memory and 122 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   num_split   4     2      82,944 bytes of shared memory and 122 of 255 registers for tiles
-//                     8      82,944 bytes of shared memory and 122 of 255 registers for tiles
-//   block_H     64    32     82,944 bytes of shared memory and 74 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                            the loop
-//                     128    99,328 bytes of shared memory and 244 of 255 registers for tiles; other schedule of the
-//                            loop
-//   block_N     64    32     50,176 bytes of shared memory and 98 of 255 registers for tiles
-//                     128    148,480 bytes of shared memory and 202 of 255 registers for tiles; other operands in
-//                            registers
-//   num_stages  2     1      50,176 bytes of shared memory and 122 of 255 registers for tiles
-//                     3      115,712 bytes of shared memory and 122 of 255 registers for tiles
-//   threads     128   64     81,920 bytes of shared memory and 244 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines and schedule of the loop
-//                     256    100,352 bytes of shared memory and 74 of 168 registers for tiles; other partition among
-//                            warps, tiles or their swizzles in shared memory and schedule of the loop
+//   parameter   here  new  gives
+//   num_split   4     2    82,944 bytes of shared memory and 122 of 255 registers for tiles
+//                     8    82,944 bytes of shared memory and 122 of 255 registers for tiles
+//   block_H     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
+//                          the loop
+//                     128  99,328 bytes of shared memory and 244 of 255 registers for tiles; other schedule of the loop
+//   block_N     64    32   50,176 bytes of shared memory and 98 of 255 registers for tiles
+//                     128  148,480 bytes of shared memory and 202 of 255 registers for tiles; other operands in
+//                          registers
+//   num_stages  2     1    50,176 bytes of shared memory and 122 of 255 registers for tiles
+//                     3    115,712 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     128   64   81,920 bytes of shared memory and 244 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines and schedule of the loop
+//                     256  100,352 bytes of shared memory and 74 of 168 registers for tiles; other partition among
+//                          warps, tiles or their swizzles in shared memory and schedule of the loop
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

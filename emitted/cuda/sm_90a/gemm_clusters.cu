@@ -32,21 +32,20 @@
 // those of its value, and so do comments. This kernel takes 132,096 bytes of shared memory and 96 of 168 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     164,864 bytes of shared memory and 48 of 168 registers for tiles; other partition among
-//                            warps
-//                     256    T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block
-//   block_N     128   64     164,864 bytes of shared memory and 48 of 168 registers for tiles
-//                     256    T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block
-//   block_K     64    32     197,632 bytes of shared memory and 96 of 168 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    197,632 bytes of shared memory and 96 of 168 registers for tiles; 3 stages used
-//   num_stages  4     3      230,400 bytes of shared memory and 96 of 168 registers for tiles
-//                     5      164,864 bytes of shared memory and 96 of 168 registers for tiles
-//   threads     256   128    132,096 bytes of shared memory and 192 of 255 registers for tiles; other partition among
-//                            warps
-//                     512    132,096 bytes of shared memory and 48 of 96 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     128   64   164,864 bytes of shared memory and 48 of 168 registers for tiles; other partition among
+//                          warps
+//                     256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block
+//   block_N     128   64   164,864 bytes of shared memory and 48 of 168 registers for tiles
+//                     256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block
+//   block_K     64    32   197,632 bytes of shared memory and 96 of 168 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  197,632 bytes of shared memory and 96 of 168 registers for tiles; 3 stages used
+//   num_stages  4     3    230,400 bytes of shared memory and 96 of 168 registers for tiles
+//                     5    164,864 bytes of shared memory and 96 of 168 registers for tiles
+//   threads     256   128  132,096 bytes of shared memory and 192 of 255 registers for tiles; other partition among
+//                          warps
+//                     512  132,096 bytes of shared memory and 48 of 96 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -31,22 +31,20 @@
 // those of its value, and so do comments. This kernel takes 94,208 bytes of shared memory and 8 of 255 registers for
 // tiles. These values, one changed at a time, give the following; decisions that are listed after 'other' change,
 // too.
-//   parameter   here  value  gives
-//   block_M     16    8      80,384 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps and tiles or their swizzles in shared memory
-//                     32     122,880 bytes of shared memory and 16 of 255 registers for tiles; other partition among
-//                            warps
-//   block_N     64    32     55,296 bytes of shared memory and 4 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    172,032 bytes of shared memory and 16 of 255 registers for tiles
-//   block_K     128   64     53,248 bytes of shared memory and 8 of 255 registers for tiles
-//                     256    176,128 bytes of shared memory and 8 of 255 registers for tiles
-//   num_stages  4     3      73,728 bytes of shared memory and 8 of 255 registers for tiles
-//                     5      114,688 bytes of shared memory and 8 of 255 registers for tiles
-//   threads     128   64     94,208 bytes of shared memory and 16 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    94,208 bytes of shared memory and 4 of 255 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     16    8    80,384 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps and tiles or their swizzles in shared memory
+//                     32   122,880 bytes of shared memory and 16 of 255 registers for tiles; other partition among
+//                          warps
+//   block_N     64    32   55,296 bytes of shared memory and 4 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  172,032 bytes of shared memory and 16 of 255 registers for tiles
+//   block_K     128   64   53,248 bytes of shared memory and 8 of 255 registers for tiles
+//                     256  176,128 bytes of shared memory and 8 of 255 registers for tiles
+//   num_stages  4     3    73,728 bytes of shared memory and 8 of 255 registers for tiles
+//                     5    114,688 bytes of shared memory and 8 of 255 registers for tiles
+//   threads     128   64   94,208 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//                     256  94,208 bytes of shared memory and 4 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

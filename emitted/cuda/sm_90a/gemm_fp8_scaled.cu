@@ -34,21 +34,21 @@
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     197,632 bytes of shared memory and 102 of 168 registers for tiles; other partition among
-//                            warps, staging of stores and register shares
-//                     256    197,632 bytes of shared memory and 396 registers for tiles, over the limit of 240 per
-//                            thread: expect spills; other staging of stores; 3 stages used
-//   parts       2     1      164,864 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
-//                            partition among warps, staging of stores and operands in registers
-//                     4      197,632 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
-//                            partition among warps, staging of stores and operands in registers; 2 stages used
-//   num_stages  4     3      214,016 bytes of shared memory and 198 of 240 registers for tiles; other staging of stores
-//                     5      230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used
-//   threads     256   128    230,400 bytes of shared memory and 396 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps and register shares
-//                     512    230,400 bytes of shared memory and 102 of 112 registers for tiles; other partition among
-//                            warps and register shares
+//   parameter   here  new  gives
+//   block_M     128   64   197,632 bytes of shared memory and 102 of 168 registers for tiles; other partition among
+//                          warps, staging of stores and register shares
+//                     256  197,632 bytes of shared memory and 396 registers for tiles, over the limit of 240 per
+//                          thread: expect spills; other staging of stores; 3 stages used
+//   parts       2     1    164,864 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
+//                          partition among warps, staging of stores and operands in registers
+//                     4    197,632 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
+//                          partition among warps, staging of stores and operands in registers; 2 stages used
+//   num_stages  4     3    214,016 bytes of shared memory and 198 of 240 registers for tiles; other staging of stores
+//                     5    230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used
+//   threads     256   128  230,400 bytes of shared memory and 396 registers for tiles, over the limit of 255 per
+//                          thread: expect spills; other partition among warps and register shares
+//                     512  230,400 bytes of shared memory and 102 of 112 registers for tiles; other partition among
+//                          warps and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -37,21 +37,20 @@
 // those of its value, and so do comments. This kernel takes 91,136 bytes of shared memory and 64 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     61,440 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines and staging of stores
-//                     128    132,096 bytes of shared memory and 128 of 255 registers for tiles
-//   block_N     128   64     58,368 bytes of shared memory and 32 of 255 registers for tiles
-//                     256    156,672 bytes of shared memory and 128 of 255 registers for tiles
-//   block_K     64    32     54,272 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    164,864 bytes of shared memory and 64 of 255 registers for tiles
-//   num_stages  3     2      66,560 bytes of shared memory and 64 of 255 registers for tiles
-//                     4      115,712 bytes of shared memory and 64 of 255 registers for tiles
-//   threads     128   64     73,728 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines and staging of stores
-//                     256    91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     64    32   61,440 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines and staging of stores
+//                     128  132,096 bytes of shared memory and 128 of 255 registers for tiles
+//   block_N     128   64   58,368 bytes of shared memory and 32 of 255 registers for tiles
+//                     256  156,672 bytes of shared memory and 128 of 255 registers for tiles
+//   block_K     64    32   54,272 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  164,864 bytes of shared memory and 64 of 255 registers for tiles
+//   num_stages  3     2    66,560 bytes of shared memory and 64 of 255 registers for tiles
+//                     4    115,712 bytes of shared memory and 64 of 255 registers for tiles
+//   threads     128   64   73,728 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines and staging of stores
+//                     256  91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -39,27 +39,27 @@
 // those of its value, and so do comments. This kernel takes 205,824 bytes of shared memory and 192 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     256   128    173,056 bytes of shared memory and 96 of 168 registers for tiles; other staging of stores
-//                            and register shares
-//                     512    181,248 bytes of shared memory and 384 registers for tiles, over the limit of 240 per
-//                            thread: expect spills; other staging of stores; 2 stages used
-//   block_N     192   96     136,192 bytes of shared memory and 96 of 168 registers for tiles; other tiles or their
-//                            swizzles in shared memory, staging of stores and register shares
-//                     384    164,864 bytes of shared memory and 384 registers for tiles, over the limit of 240 per
-//                            thread: expect spills; other partition among warps and staging of stores; 2 stages used
-//   block_K     64    32     185,344 bytes of shared memory and 192 of 240 registers for tiles; other tiles or their
-//                            swizzles in shared memory and staging of stores
-//                     128    230,400 bytes of shared memory and 192 of 240 registers for tiles; other staging of
-//                            stores; 2 stages used
-//   strip       8     4      205,824 bytes of shared memory and 192 of 240 registers for tiles
-//                     16     205,824 bytes of shared memory and 192 of 240 registers for tiles
-//   num_stages  3     2      214,016 bytes of shared memory and 192 of 240 registers for tiles; other staging of stores
-//                     4      230,400 bytes of shared memory and 192 of 240 registers for tiles; other staging of stores
-//   threads     256   128    205,824 bytes of shared memory and 384 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps and register shares
-//                     512    172,032 bytes of shared memory and 96 of 128 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines, staging of stores and register shares
+//   parameter   here  new  gives
+//   block_M     256   128  173,056 bytes of shared memory and 96 of 168 registers for tiles; other staging of stores
+//                          and register shares
+//                     512  181,248 bytes of shared memory and 384 registers for tiles, over the limit of 240 per
+//                          thread: expect spills; other staging of stores; 2 stages used
+//   block_N     192   96   136,192 bytes of shared memory and 96 of 168 registers for tiles; other tiles or their
+//                          swizzles in shared memory, staging of stores and register shares
+//                     384  164,864 bytes of shared memory and 384 registers for tiles, over the limit of 240 per
+//                          thread: expect spills; other partition among warps and staging of stores; 2 stages used
+//   block_K     64    32   185,344 bytes of shared memory and 192 of 240 registers for tiles; other tiles or their
+//                          swizzles in shared memory and staging of stores
+//                     128  230,400 bytes of shared memory and 192 of 240 registers for tiles; other staging of stores;
+//                          2 stages used
+//   strip       8     4    205,824 bytes of shared memory and 192 of 240 registers for tiles
+//                     16   205,824 bytes of shared memory and 192 of 240 registers for tiles
+//   num_stages  3     2    214,016 bytes of shared memory and 192 of 240 registers for tiles; other staging of stores
+//                     4    230,400 bytes of shared memory and 192 of 240 registers for tiles; other staging of stores
+//   threads     256   128  205,824 bytes of shared memory and 384 registers for tiles, over the limit of 255 per
+//                          thread: expect spills; other partition among warps and register shares
+//                     512  172,032 bytes of shared memory and 96 of 128 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines, staging of stores and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -29,24 +29,24 @@
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 128 of 168 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among
-//                            warps
-//                     256    230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                            thread: expect spills; other staging of stores and register shares
-//   block_N     256   128    132,096 bytes of shared memory and 64 of 168 registers for tiles
-//                     512    230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                            thread: expect spills; other staging of stores and register shares; 2 stages used
-//   block_K     64    32     140,288 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    230,400 bytes of shared memory and 128 of 168 registers for tiles; other staging of
-//                            stores; 2 stages used
-//   num_stages  3     2      164,864 bytes of shared memory and 128 of 168 registers for tiles
-//                     4      230,400 bytes of shared memory and 128 of 168 registers for tiles; other staging of stores
-//   threads     256   128    214,016 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps
-//                     512    214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among
-//                            warps and register shares
+//   parameter   here  new  gives
+//   block_M     128   64   156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among
+//                          warps
+//                     256  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
+//                          thread: expect spills; other staging of stores and register shares
+//   block_N     256   128  132,096 bytes of shared memory and 64 of 168 registers for tiles
+//                     512  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
+//                          thread: expect spills; other staging of stores and register shares; 2 stages used
+//   block_K     64    32   140,288 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  230,400 bytes of shared memory and 128 of 168 registers for tiles; other staging of stores;
+//                          2 stages used
+//   num_stages  3     2    164,864 bytes of shared memory and 128 of 168 registers for tiles
+//                     4    230,400 bytes of shared memory and 128 of 168 registers for tiles; other staging of stores
+//   threads     256   128  214,016 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                          thread: expect spills; other partition among warps
+//                     512  214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among
+//                          warps and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -32,20 +32,20 @@
 // those of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 112 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   chunk       64    32     37,888 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory and schedule of the loop
-//                     128    107,520 bytes of shared memory and 288 registers for tiles, over the limit of 255 per
-//                            thread: expect spills
-//   block_V     64    32     46,080 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    82,944 bytes of shared memory and 176 of 255 registers for tiles
-//   num_stages  2     1      33,792 bytes of shared memory and 112 of 255 registers for tiles
-//                     3      82,944 bytes of shared memory and 112 of 255 registers for tiles
-//   threads     128   64     57,344 bytes of shared memory and 224 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines and schedule of the loop
-//                     256    74,752 bytes of shared memory and 64 of 168 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory and schedule of the loop
+//   parameter   here  new  gives
+//   chunk       64    32   37,888 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory and schedule of the loop
+//                     128  107,520 bytes of shared memory and 288 registers for tiles, over the limit of 255 per
+//                          thread: expect spills
+//   block_V     64    32   46,080 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  82,944 bytes of shared memory and 176 of 255 registers for tiles
+//   num_stages  2     1    33,792 bytes of shared memory and 112 of 255 registers for tiles
+//                     3    82,944 bytes of shared memory and 112 of 255 registers for tiles
+//   threads     128   64   57,344 bytes of shared memory and 224 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines and schedule of the loop
+//                     256  74,752 bytes of shared memory and 64 of 168 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory and schedule of the loop
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

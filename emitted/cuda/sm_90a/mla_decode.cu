@@ -49,22 +49,22 @@
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_H     64    32     190,464 bytes of shared memory and 92 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines, schedule of the loop, staging of stores, operands in
-//                            registers and register shares
-//                     128    T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 per block
-//   block_N     64    32     218,112 bytes of shared memory and 192 of 240 registers for tiles; other tiles or their
-//                            swizzles in shared memory and staging of stores
-//                     128    T2C-F019: the assertion fails: an iteration's tokens are in one page
-//   num_stages  2     1      223,232 bytes of shared memory and 154 of 240 registers for tiles; other partition among
-//                            warps, schedule of the loop, staging of stores and operands in registers
-//                     3      230,400 bytes of shared memory and 224 of 240 registers for tiles; 2 stages used
-//   threads     256   128    230,400 bytes of shared memory and 298 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps, schedule of the loop, operands in
-//                            registers and register shares
-//                     512    232,448 bytes of shared memory and 82 of 112 registers for tiles; other partition among
-//                            warps, schedule of the loop, operands in registers and register shares
+//   parameter   here  new  gives
+//   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines, schedule of the loop, staging of stores, operands in
+//                          registers and register shares
+//                     128  T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 per block
+//   block_N     64    32   218,112 bytes of shared memory and 192 of 240 registers for tiles; other tiles or their
+//                          swizzles in shared memory and staging of stores
+//                     128  T2C-F019: the assertion fails: an iteration's tokens are in one page
+//   num_stages  2     1    223,232 bytes of shared memory and 154 of 240 registers for tiles; other partition among
+//                          warps, schedule of the loop, staging of stores and operands in registers
+//                     3    230,400 bytes of shared memory and 224 of 240 registers for tiles; 2 stages used
+//   threads     256   128  230,400 bytes of shared memory and 298 registers for tiles, over the limit of 255 per
+//                          thread: expect spills; other partition among warps, schedule of the loop, operands in
+//                          registers and register shares
+//                     512  232,448 bytes of shared memory and 82 of 112 registers for tiles; other partition among
+//                          warps, schedule of the loop, operands in registers and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -31,7 +31,7 @@
 // those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 36 of 255 registers for
 // tiles. These values, one changed at a time, give the following; decisions that are listed after 'other' change,
 // too.
-//   parameter  here   value  gives
+//   parameter  here   new    gives
 //   block_N    4,096  2,048  32 bytes of shared memory and 20 of 255 registers for tiles
 //                     8,192  32 bytes of shared memory and 68 of 255 registers for tiles
 //   threads    128    64     16 bytes of shared memory and 68 of 255 registers for tiles

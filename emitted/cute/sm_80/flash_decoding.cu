@@ -54,18 +54,18 @@
 // those of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   num_split   4     2      81,920 bytes of shared memory and 122 of 255 registers for tiles
-//                     8      81,920 bytes of shared memory and 122 of 255 registers for tiles
-//   block_H     64    32     T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
-//                     128    98,304 bytes of shared memory and 244 of 255 registers for tiles
-//   block_N     64    32     49,152 bytes of shared memory and 98 of 255 registers for tiles
-//                     128    147,456 bytes of shared memory and 170 of 255 registers for tiles
-//   num_stages  2     1      49,152 bytes of shared memory and 122 of 255 registers for tiles
-//                     3      114,688 bytes of shared memory and 122 of 255 registers for tiles
-//   threads     128   64     81,920 bytes of shared memory and 244 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
+//   parameter   here  new  gives
+//   num_split   4     2    81,920 bytes of shared memory and 122 of 255 registers for tiles
+//                     8    81,920 bytes of shared memory and 122 of 255 registers for tiles
+//   block_H     64    32   T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
+//                     128  98,304 bytes of shared memory and 244 of 255 registers for tiles
+//   block_N     64    32   49,152 bytes of shared memory and 98 of 255 registers for tiles
+//                     128  147,456 bytes of shared memory and 170 of 255 registers for tiles
+//   num_stages  2     1    49,152 bytes of shared memory and 122 of 255 registers for tiles
+//                     3    114,688 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     128   64   81,920 bytes of shared memory and 244 of 255 registers for tiles; other partition among
+//                          warps
+//                     256  T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

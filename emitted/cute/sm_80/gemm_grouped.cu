@@ -35,21 +35,20 @@
 // those of its value, and so do comments. This kernel takes 36,864 bytes of shared memory and 64 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     30,720 bytes of shared memory and 32 of 255 registers for tiles
-//                     128    49,152 bytes of shared memory and 128 of 255 registers for tiles
-//   block_N     128   64     24,576 bytes of shared memory and 32 of 255 registers for tiles
-//                     256    61,440 bytes of shared memory and 128 of 255 registers for tiles
-//   block_K     32    16     18,432 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     64     73,728 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//   num_stages  3     2      24,576 bytes of shared memory and 64 of 255 registers for tiles
-//                     4      49,152 bytes of shared memory and 64 of 255 registers for tiles
-//   threads     128   64     36,864 bytes of shared memory and 128 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    36,864 bytes of shared memory and 32 of 255 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     64    32   30,720 bytes of shared memory and 32 of 255 registers for tiles
+//                     128  49,152 bytes of shared memory and 128 of 255 registers for tiles
+//   block_N     128   64   24,576 bytes of shared memory and 32 of 255 registers for tiles
+//                     256  61,440 bytes of shared memory and 128 of 255 registers for tiles
+//   block_K     32    16   18,432 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     64   73,728 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//   num_stages  3     2    24,576 bytes of shared memory and 64 of 255 registers for tiles
+//                     4    49,152 bytes of shared memory and 64 of 255 registers for tiles
+//   threads     128   64   36,864 bytes of shared memory and 128 of 255 registers for tiles; other partition among
+//                          warps
+//                     256  36,864 bytes of shared memory and 32 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

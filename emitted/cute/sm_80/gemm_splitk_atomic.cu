@@ -25,21 +25,20 @@
 // those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 64 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     36,864 bytes of shared memory and 32 of 255 registers for tiles
-//                     256    73,728 bytes of shared memory and 128 of 255 registers for tiles
-//   block_N     128   64     36,864 bytes of shared memory and 32 of 255 registers for tiles
-//                     256    73,728 bytes of shared memory and 128 of 255 registers for tiles
-//   block_K     32    16     24,576 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     64     98,304 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//   num_stages  3     2      32,768 bytes of shared memory and 64 of 255 registers for tiles
-//                     4      65,536 bytes of shared memory and 64 of 255 registers for tiles
-//   threads     256   128    49,152 bytes of shared memory and 128 of 255 registers for tiles; other partition among
-//                            warps
-//                     512    49,152 bytes of shared memory and 32 of 128 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     128   64   36,864 bytes of shared memory and 32 of 255 registers for tiles
+//                     256  73,728 bytes of shared memory and 128 of 255 registers for tiles
+//   block_N     128   64   36,864 bytes of shared memory and 32 of 255 registers for tiles
+//                     256  73,728 bytes of shared memory and 128 of 255 registers for tiles
+//   block_K     32    16   24,576 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     64   98,304 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//   num_stages  3     2    32,768 bytes of shared memory and 64 of 255 registers for tiles
+//                     4    65,536 bytes of shared memory and 64 of 255 registers for tiles
+//   threads     256   128  49,152 bytes of shared memory and 128 of 255 registers for tiles; other partition among
+//                          warps
+//                     512  49,152 bytes of shared memory and 32 of 128 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

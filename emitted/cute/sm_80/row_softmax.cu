@@ -25,11 +25,11 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 34 of 255 registers for tiles. These values, one changed
 // at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter  here  value  gives
-//   block_M    4     2      32 bytes of shared memory and 18 of 255 registers for tiles
-//                    8      68 of 255 registers for tiles
-//   threads    128   64     68 of 255 registers for tiles
-//                    256    64 bytes of shared memory and 18 of 255 registers for tiles
+//   parameter  here  new  gives
+//   block_M    4     2    32 bytes of shared memory and 18 of 255 registers for tiles
+//                    8    68 of 255 registers for tiles
+//   threads    128   64   68 of 255 registers for tiles
+//                    256  64 bytes of shared memory and 18 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

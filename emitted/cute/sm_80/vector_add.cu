@@ -21,7 +21,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes no shared memory and no registers for tiles. These
 // values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter  here   value  gives
+//   parameter  here   new    gives
 //   block_N    1,024  512    no shared memory and no registers for tiles
 //                     2,048  no shared memory and no registers for tiles
 //   threads    256    128    no shared memory and no registers for tiles

@@ -39,23 +39,23 @@
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 128 of 168 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     128   64     156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among
-//                            warps
-//                     256    T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
-//   block_N     256   128    132,096 bytes of shared memory and 64 of 168 registers for tiles
-//                     512    T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
-//   block_K     64    32     140,288 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
-//   strip       8     4      214,016 bytes of shared memory and 128 of 168 registers for tiles
-//                     16     214,016 bytes of shared memory and 128 of 168 registers for tiles
-//   num_stages  3     2      164,864 bytes of shared memory and 128 of 168 registers for tiles
-//                     4      T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
-//   threads     256   128    214,016 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps
-//                     512    214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among
-//                            warps and register shares
+//   parameter   here  new  gives
+//   block_M     128   64   156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among
+//                          warps
+//                     256  T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
+//   block_N     256   128  132,096 bytes of shared memory and 64 of 168 registers for tiles
+//                     512  T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
+//   block_K     64    32   140,288 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
+//   strip       8     4    214,016 bytes of shared memory and 128 of 168 registers for tiles
+//                     16   214,016 bytes of shared memory and 128 of 168 registers for tiles
+//   num_stages  3     2    164,864 bytes of shared memory and 128 of 168 registers for tiles
+//                     4    T2C-E034: the style `cute` does not support the copy of a tile of C by TMA
+//   threads     256   128  214,016 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                          thread: expect spills; other partition among warps
+//                     512  214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among
+//                          warps and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

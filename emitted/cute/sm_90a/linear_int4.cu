@@ -38,26 +38,26 @@
 // those of its value, and so do comments. This kernel takes 181,248 bytes of shared memory and 128 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     256   128    148,480 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
-//                            and register shares
-//                     512    226,304 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                            thread: expect spills; other schedule of the loop; 3 stages used
-//   block_N     128   64     189,440 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
-//                            and register shares
-//                     256    230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                            thread: expect spills
-//   block_K     64    32     81,920 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of
-//                            the loop, staging of stores and register shares
-//                     128    214,016 bytes of shared memory and 128 of 240 registers for tiles; other tiles or their
-//                            swizzles in shared memory; 2 stages used
-//   num_stages  4     3      209,920 bytes of shared memory and 128 of 240 registers for tiles; other staging of stores
-//                     5      218,112 bytes of shared memory and 128 of 240 registers for tiles
-//   threads     256   128    181,248 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
-//                            thread: expect spills; other partition among warps and register shares
-//                     512    181,248 bytes of shared memory and 64 of 112 registers for tiles; other partition among
-//                            warps and register shares
+//   parameter   here  new  gives
+//   block_M     256   128  148,480 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
+//                          and register shares
+//                     512  226,304 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
+//                          thread: expect spills; other schedule of the loop; 3 stages used
+//   block_N     128   64   189,440 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
+//                          and register shares
+//                     256  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
+//                          thread: expect spills
+//   block_K     64    32   81,920 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
+//                          loop, staging of stores and register shares
+//                     128  214,016 bytes of shared memory and 128 of 240 registers for tiles; other tiles or their
+//                          swizzles in shared memory; 2 stages used
+//   num_stages  4     3    209,920 bytes of shared memory and 128 of 240 registers for tiles; other staging of stores
+//                     5    218,112 bytes of shared memory and 128 of 240 registers for tiles
+//   threads     256   128  181,248 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                          thread: expect spills; other partition among warps and register shares
+//                     512  181,248 bytes of shared memory and 64 of 112 registers for tiles; other partition among
+//                          warps and register shares
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

@@ -28,9 +28,9 @@
 // those of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter  here  value  gives
-//   threads    64    32     20,480 bytes of shared memory and 168 of 255 registers for tiles
-//                    128    20,480 bytes of shared memory and 42 of 255 registers for tiles
+//   parameter  here  new  gives
+//   threads    64    32   20,480 bytes of shared memory and 168 of 255 registers for tiles
+//                    128  20,480 bytes of shared memory and 42 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

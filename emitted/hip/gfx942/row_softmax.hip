@@ -26,11 +26,11 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 36 of 512 registers for tiles. These values, one changed
 // at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter  here  value  gives
-//   block_M    4     2      18 of 512 registers for tiles
-//                    8      72 of 512 registers for tiles
-//   threads    128   64     72 of 512 registers for tiles
-//                    256    18 of 512 registers for tiles
+//   parameter  here  new  gives
+//   block_M    4     2    18 of 512 registers for tiles
+//                    8    72 of 512 registers for tiles
+//   threads    128   64   72 of 512 registers for tiles
+//                    256  18 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

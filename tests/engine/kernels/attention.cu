@@ -39,18 +39,18 @@
 // those of its value, and so do comments. This kernel takes 40,960 bytes of shared memory and 90 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     46,080 bytes of shared memory and 58 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
-//                     128    49,152 bytes of shared memory and 180 of 255 registers for tiles
-//   block_N     64    32     24,576 bytes of shared memory and 66 of 255 registers for tiles
-//                     128    73,728 bytes of shared memory and 138 of 255 registers for tiles
-//   num_stages  2     1      24,576 bytes of shared memory and 90 of 255 registers for tiles
-//                     3      57,344 bytes of shared memory and 90 of 255 registers for tiles
-//   threads     128   64     40,960 bytes of shared memory and 180 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    58,368 bytes of shared memory and 58 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
+//   parameter   here  new  gives
+//   block_M     64    32   46,080 bytes of shared memory and 58 of 255 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
+//                     128  49,152 bytes of shared memory and 180 of 255 registers for tiles
+//   block_N     64    32   24,576 bytes of shared memory and 66 of 255 registers for tiles
+//                     128  73,728 bytes of shared memory and 138 of 255 registers for tiles
+//   num_stages  2     1    24,576 bytes of shared memory and 90 of 255 registers for tiles
+//                     3    57,344 bytes of shared memory and 90 of 255 registers for tiles
+//   threads     128   64   40,960 bytes of shared memory and 180 of 255 registers for tiles; other partition among
+//                          warps
+//                     256  58,368 bytes of shared memory and 58 of 255 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -26,22 +26,19 @@
 // those of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 8 of 255 registers for
 // tiles. These values, one changed at a time, give the following; decisions that are listed after 'other' change,
 // too.
-//   parameter   here  value  gives
-//   block_M     16    8      20,736 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps and tiles or their swizzles in shared memory
-//                     32     24,576 bytes of shared memory and 16 of 255 registers for tiles; other partition among
-//                            warps
-//   block_N     64    32     12,288 bytes of shared memory and 4 of 255 registers for tiles
-//                     128    36,864 bytes of shared memory and 16 of 255 registers for tiles
-//   block_K     64    32     10,240 bytes of shared memory and 8 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    40,960 bytes of shared memory and 8 of 255 registers for tiles
-//   num_stages  2     1      10,240 bytes of shared memory and 8 of 255 registers for tiles
-//                     3      30,720 bytes of shared memory and 8 of 255 registers for tiles
-//   threads     128   64     20,480 bytes of shared memory and 16 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    20,480 bytes of shared memory and 4 of 255 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     16    8    20,736 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps and tiles or their swizzles in shared memory
+//                     32   24,576 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//   block_N     64    32   12,288 bytes of shared memory and 4 of 255 registers for tiles
+//                     128  36,864 bytes of shared memory and 16 of 255 registers for tiles
+//   block_K     64    32   10,240 bytes of shared memory and 8 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  40,960 bytes of shared memory and 8 of 255 registers for tiles
+//   num_stages  2     1    10,240 bytes of shared memory and 8 of 255 registers for tiles
+//                     3    30,720 bytes of shared memory and 8 of 255 registers for tiles
+//   threads     128   64   20,480 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//                     256  20,480 bytes of shared memory and 4 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -27,21 +27,20 @@
 // those of its value, and so do comments. This kernel takes 66,560 bytes of shared memory and 64 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     40,960 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines and staging of stores
-//                     128    99,328 bytes of shared memory and 128 of 255 registers for tiles
-//   block_N     128   64     41,984 bytes of shared memory and 32 of 255 registers for tiles
-//                     256    115,712 bytes of shared memory and 128 of 255 registers for tiles
-//   block_K     64    32     41,984 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                            swizzles in shared memory
-//                     128    115,712 bytes of shared memory and 64 of 255 registers for tiles
-//   num_stages  2     1      41,984 bytes of shared memory and 64 of 255 registers for tiles
-//                     3      91,136 bytes of shared memory and 64 of 255 registers for tiles
-//   threads     128   64     49,152 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
-//                            partition among warps, pipelines and staging of stores
-//                     256    66,560 bytes of shared memory and 32 of 168 registers for tiles; other partition among
-//                            warps
+//   parameter   here  new  gives
+//   block_M     64    32   40,960 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines and staging of stores
+//                     128  99,328 bytes of shared memory and 128 of 255 registers for tiles
+//   block_N     128   64   41,984 bytes of shared memory and 32 of 255 registers for tiles
+//                     256  115,712 bytes of shared memory and 128 of 255 registers for tiles
+//   block_K     64    32   41,984 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
+//                          swizzles in shared memory
+//                     128  115,712 bytes of shared memory and 64 of 255 registers for tiles
+//   num_stages  2     1    41,984 bytes of shared memory and 64 of 255 registers for tiles
+//                     3    91,136 bytes of shared memory and 64 of 255 registers for tiles
+//   threads     128   64   49,152 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, pipelines and staging of stores
+//                     256  66,560 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

@@ -30,11 +30,11 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes no shared memory and no registers for tiles. These
 // values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
-//   parameter  here  value  gives
-//   block      64    32     no shared memory and no registers for tiles
-//                    128    no shared memory and no registers for tiles
-//   threads    128   64     no shared memory and no registers for tiles
-//                    256    no shared memory and no registers for tiles
+//   parameter  here  new  gives
+//   block      64    32   no shared memory and no registers for tiles
+//                    128  no shared memory and no registers for tiles
+//   threads    128   64   no shared memory and no registers for tiles
+//                    256  no shared memory and no registers for tiles
 //
 // If a result is wrong:
 // `tile2cu run rope.cu --size batch=... --size seq_len=... --size heads=...` executes this file on a CPU and reports

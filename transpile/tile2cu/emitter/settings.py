@@ -104,7 +104,7 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     yield "register shares", facts.get(launch, REGISTER_SHARES)
 
 
-_HEADINGS = ("  parameter", "here", "value", "gives")
+_HEADINGS = ("  parameter", "here", "new", "gives")
 
 
 def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, ...]:

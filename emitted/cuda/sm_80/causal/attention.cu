@@ -40,18 +40,18 @@
 // those of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
 // change, too.
-//   parameter   here  value  gives
-//   block_M     64    32     82,944 bytes of shared memory and 74 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
-//                     128    98,304 bytes of shared memory and 244 of 255 registers for tiles
-//   block_N     64    32     49,152 bytes of shared memory and 98 of 255 registers for tiles
-//                     128    147,456 bytes of shared memory and 170 of 255 registers for tiles
-//   num_stages  2     1      49,152 bytes of shared memory and 122 of 255 registers for tiles
-//                     3      114,688 bytes of shared memory and 122 of 255 registers for tiles
-//   threads     128   64     81,920 bytes of shared memory and 244 of 255 registers for tiles; other partition among
-//                            warps
-//                     256    99,328 bytes of shared memory and 74 of 255 registers for tiles; other partition among
-//                            warps and tiles or their swizzles in shared memory
+//   parameter   here  new  gives
+//   block_M     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
+//                     128  98,304 bytes of shared memory and 244 of 255 registers for tiles
+//   block_N     64    32   49,152 bytes of shared memory and 98 of 255 registers for tiles
+//                     128  147,456 bytes of shared memory and 170 of 255 registers for tiles
+//   num_stages  2     1    49,152 bytes of shared memory and 122 of 255 registers for tiles
+//                     3    114,688 bytes of shared memory and 122 of 255 registers for tiles
+//   threads     128   64   81,920 bytes of shared memory and 244 of 255 registers for tiles; other partition among
+//                          warps
+//                     256  99,328 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
+//                          and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
