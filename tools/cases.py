@@ -100,7 +100,10 @@ CASES = {
         tolerance=4e-3,
     ),
     "flash_decoding": Case(
-        sizes=({"batch": 3, "kv_heads": 2, "max_len": 700}, {"batch": 1, "kv_heads": 1, "max_len": 1}),
+        sizes=(
+            {"batch": 3, "kv_heads": 2, "group": 5, "max_len": 700},
+            {"batch": 1, "kv_heads": 1, "group": 1, "max_len": 1},
+        ),
         reference=references.flash_decoding,
         random=inputs.cache,
         tolerance=4e-3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +124,16 @@ message(STATUS "shims: ${shims}")
     assert "lib/cmake/engine/engineConfig.cmake" in installed
     exported = (project.folder / "installed/lib/cmake/engine/engineConfig.cmake").read_text(encoding="utf-8")
     assert str(project.folder) not in exported and "tile2cu::headers" not in exported
+
+
+@pytest.mark.needs("cmake")
+def test_sources_of_cute_are_compiled_without_its_assertions(project: Project) -> None:
+    calls = """\
+tile2cu_add_kernels(kernels FILE kernels/scale.py TARGET cuda:sm_90a STYLE cute)
+get_target_property(options kernels COMPILE_OPTIONS)
+message(STATUS "kernels: ${options}")
+"""
+    assert re.search(r"-- kernels: .*--expt-relaxed-constexpr;-DNDEBUG", project.configure(calls, "kernels"))
 
 
 USER = """\

@@ -394,7 +394,7 @@ def test_two_warpgroups_take_turns(rows: int, length: int, tmp_path: Path) -> No
         expected += total + scores @ keys
     np.testing.assert_array_equal(kernel(q, kv), expected + total)
     assert "tl::named_barrier_arrive<threads>(tl::fragment_stored, k);" in kernel.source
-    assert "tl::gemm_start(Q_local, " in kernel.source, "the same in all turns, and small enough for registers"
+    assert "tl::gemm_start_slab(Q_local, " in kernel.source, "the same in all turns, and small enough for registers"
 
 
 @pytest.mark.parametrize(

@@ -126,10 +126,11 @@ struct Shared {
   // 16,384 bytes; transposed by the store
   // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k_slot % 8), where
   // c = k_slot / 8 is its 16-byte chunk,
-  // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4 is the line of its column,
+  // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 2, are neighbours,
   // k_slot = 32 * (k / 32) + 8 * (k / 4 % 4) + 4 * (k / 16 % 2) + k % 4 is its place along k
-  // Operand A is in registers: of MFMA step s, lanes 16 g to 16 g + 15 hold its k = 16 s + 4 g to 16 s + 4 g + 3, and
-  // need the same k of B. k_slot places those of 2 steps side by side, so that one 16-byte read loads them.
+  // Operand A is in registers already: in MFMA step s, lanes 16 g to 16 g + 15 hold k = 16 s + 4 g to 16 s + 4 g + 3,
+  // so that B must have the same k there. k_slot stores those of 2 steps next to each other: one 16-byte read serves 2
+  // steps.
   tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<2>, tl::HeldK<4, 4>>> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");

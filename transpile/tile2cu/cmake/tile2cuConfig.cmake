@@ -13,6 +13,7 @@
 # is asked when CMake configures. The project enables CUDA (or HIP). The headers of the kernels are PUBLIC_HEADER files
 # of the library, which install(TARGETS ... EXPORT ...) takes. WITH_TEST adds the kernels' own tests to CTest. Sources
 # of SHIMS are not compiled, as their dependencies are the project's; the property TILE2CU_SHIMS of the library has them.
+# The headers of CUTLASS, for STYLE cute, and of Composable Kernel, for STYLE ck, are the project's, too.
 cmake_minimum_required(VERSION 3.20)  # DEPFILE of add_custom_command, for Makefiles
 
 find_program(tile2cu_COMMAND tile2cu HINTS ENV VIRTUAL_ENV PATH_SUFFIXES bin REQUIRED)
@@ -116,12 +117,14 @@ function(tile2cu_add_kernels target)
       add_dependencies(${library}_${chip} ${library}_sources)
       set_target_properties(${library}_${chip} PROPERTIES POSITION_INDEPENDENT_CODE ON)
       _tile2cu_set_architecture(${library}_${chip} "${each}")
+      _tile2cu_set_style(${library}_${chip} "${arg_STYLE}")
       target_link_libraries(${library}_${chip} PRIVATE tile2cu::headers)
       target_sources(${library} PRIVATE "$<TARGET_OBJECTS:${library}_${chip}>")
     endforeach()
   else()
     add_library(${library} STATIC ${texts} ${headers})
     _tile2cu_set_architecture(${library} "${arg_TARGET}")
+    _tile2cu_set_style(${library} "${arg_STYLE}")
   endif()
   add_library(tile2cu::${library} ALIAS ${library})
   set_target_properties(${library} PROPERTIES
@@ -140,6 +143,13 @@ function(tile2cu_add_kernels target)
     add_test(NAME tile2cu.${library}.${name} COMMAND ${library}_${name})
     set_tests_properties(tile2cu.${library}.${name} PROPERTIES SKIP_RETURN_CODE 77)  # another device
   endforeach()
+endfunction()
+
+# The options of a style. An assertion of CuTe is a call in the kernel, which makes ptxas serialise wgmmas.
+function(_tile2cu_set_style library style)
+  if(style STREQUAL "cute")
+    target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-DNDEBUG>")
+  endif()
 endfunction()
 
 # The architecture that a target's code is for, and C++17.

@@ -64,4 +64,10 @@ WARNINGS: Mapping[str, Explanation] = {
         "elements that the layout gives it, at the place that it computes itself, so that the tile consists of "
         "elements of several places. Kernels with T.ws, and copies of T.alloc_local, are not examined.",
     ),
+    "T2C-W012": Explanation(
+        "iterations of T.Parallel read elements of a shared tile that others write",
+        "The iterations of T.Parallel are unordered and run in different threads, without a barrier between them: "
+        "`S[i] = S[127 - i]` may read an element before or after another iteration has written it. Of a fragment the "
+        "values from before the loop are read. Accesses under a condition are not examined.",
+    ),
 }

@@ -7,6 +7,7 @@ from tile2cu.analysis.bounds import bounds_of
 from tile2cu.analysis.coalescing import SECTOR_BYTES, warp_accesses
 from tile2cu.analysis.coverage import Swapped, Tail, swapped_indices, tails, tiles_by_dimension
 from tile2cu.analysis.integer_sums import overflowing_sums
+from tile2cu.analysis.iteration_races import iteration_races
 from tile2cu.analysis.registers import peak_of
 from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uninitialised import read_unwritten
@@ -156,6 +157,19 @@ def copies_from_several_places(resolved: Resolved) -> Iterator[Tile2CuWarning]:
                 Note("each thread moves the elements that the layout gives it, at the place that it computes itself"),
             ),
             help="compute the place from the block's index, or copy into T.alloc_local, which each thread has itself",
+        )
+
+
+def races_of_iterations(resolved: Resolved) -> Iterator[Tile2CuWarning]:
+    """T2C-W012."""
+    for race in iteration_races(_as_written(resolved)):
+        tile = race.load.buffer.name
+        yield Tile2CuWarning(
+            code="T2C-W012",
+            message=f"iterations read elements of `{tile}` that others write",
+            span=race.load.span,
+            notes=(Note("the iterations of T.Parallel are unordered: this is a race"),),
+            help=f"read a copy from before the loop: T.copy({tile}, F) to a fragment F",
         )
 
 

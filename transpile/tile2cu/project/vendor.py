@@ -113,7 +113,7 @@ def _licence() -> str:
 
 def _commands(names: Sequence[str], *, on_cutlass: bool) -> str:
     """A compiler's call for each target."""
-    also = " --expt-relaxed-constexpr -I$CUTLASS_PATH/include" if on_cutlass else ""
+    also = " --expt-relaxed-constexpr -DNDEBUG -I$CUTLASS_PATH/include" if on_cutlass else ""
     calls = []
     for target in map(find, names):
         included, file = ("-Iinclude", "NAME.hip") if target.is_amd else (f"-Iinclude{also}", "NAME.cu")

@@ -57,7 +57,8 @@ endif()
 """
 _LIBRARY_ON_CUTLASS = """\
 target_link_libraries(@library@ PRIVATE nvidia::cutlass::cutlass)
-target_compile_options(@library@ PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+# An assertion of CuTe is a call, which makes ptxas serialise wgmmas.
+target_compile_options(@library@ PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-DNDEBUG>")
 """
 _TABLE = """\
 

@@ -62,7 +62,7 @@ class ByColumns:
         known = [f"c = {slot} / {per_chunk} is its 16-byte chunk"]
         if count > 1:
             lines = f"{columns // count} * (n / {run} % {count}) + {run} * (n / {run * count}) + n % {run}"
-            known.append(f"l = {lines} is the line of its column")
+            known.append(f"l = {lines} is its line: columns of one MFMA, of equal n / {run} % {count}, are neighbours")
         if self.permutes(size):
             known.append(f"k_slot = {self._slot(size)} is its place along k")
         at = f"16 * ({columns} * c + ({line} ^ c)) + {_times(size, f'{slot} % {per_chunk}')}"
@@ -86,9 +86,9 @@ class ByColumns:
         held, groups, steps = self.held, self.groups, VECTOR // (size * self.held)
         lanes, step = WAVE // groups, held * groups
         return (
-            f"Operand A is in registers: of MFMA step s, lanes {lanes} g to {lanes} g + {lanes - 1} hold its "
-            f"k = {step} s + {held} g to {step} s + {held} g + {held - 1}, and need the same k of B. k_slot places "
-            f"those of {steps} steps side by side, so that one 16-byte read loads them."
+            f"Operand A is in registers already: in MFMA step s, lanes {lanes} g to {lanes} g + {lanes - 1} hold "
+            f"k = {step} s + {held} g to {step} s + {held} g + {held - 1}, so that B must have the same k there. "
+            f"k_slot stores those of {steps} steps next to each other: one 16-byte read serves {steps} steps."
         )
 
     def position(self, k: int, tile: Buffer) -> int:
