@@ -1,5 +1,6 @@
 """Reading a source; writing files: all of a set, or none."""
 
+import errno
 import io
 import os
 import tokenize
@@ -52,7 +53,7 @@ def relative_to(path: Path, other: Path) -> str:
 
 
 def write_files(files: Mapping[str, str | bytes], folder: Path) -> list[Path]:
-    """Writes all files or none: each to a temporary name first, then renamed. Names are paths below the folder.
+    """Writes all files or none: each to a temporary name first, then renamed. Names are paths from the folder.
 
     Raises T2C-C005 when the folder cannot be written to.
     """
@@ -61,6 +62,8 @@ def write_files(files: Mapping[str, str | bytes], folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             place = folder / name
+            if place.is_dir():  # a rename would find that out when others are done
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             place.parent.mkdir(parents=True, exist_ok=True)
             beside = place.parent / f".{place.name}.{os.getpid()}.tmp"  # of `.`, too, which has no name
             staged.append((beside, place))

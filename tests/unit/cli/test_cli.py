@@ -182,7 +182,7 @@ def test_a_depfile_cannot_be_a_folder(
     monkeypatch.chdir(tmp_path)
     assert main([GEMM, "-o", "out", "-MF", name]) == 1
     assert "error[T2C-C005]: cannot write to" in capsys.readouterr().err
-    assert not [*tmp_path.glob(".*"), *tmp_path.glob("out/.*"), *tmp_path.parent.glob(".*.tmp")]
+    assert not [*tmp_path.glob(".*"), *tmp_path.glob("out/*"), *tmp_path.parent.glob(".*.tmp")]
 
 
 def test_a_faulty_format_is_reported_by_its_own_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

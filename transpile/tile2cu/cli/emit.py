@@ -98,9 +98,8 @@ def _emit(options: argparse.Namespace) -> int:
         from tile2cu.project.depfile import depfile
 
         name, text = depfile(options.file, folder, emitted, options.depfile_name)
-        written = write_files(files, folder) + write_files({name.name: text}, name.parent)
-    else:
-        written = write_files(files, folder)
+        files[name.name if name.parent == folder else str(name.absolute())] = text
+    written = write_files(files, folder)
     if options.format in ("text", "github"):  # the others are one document
         print("\n".join(str(path) for path in written))
     if len(asked) > 1 and options.format == "text":
