@@ -225,7 +225,7 @@ def test_comments_of_operands_agree_with_those_of_registers_and_lds() -> None:
     (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", **bindings).values()
     text = re.sub(r"\n *// ", " ", found.source)
     slot = re.search(r"k_slot = (.*?) is its place", text)
-    held = re.search(r"of MFMA step s, lanes 16 g to 16 g \+ 15 hold its k = (.*?) to", text)
+    held = re.search(r"in MFMA step s, lanes 16 g to 16 g \+ 15 hold k = (.*?) to", text)
     assert slot is not None and held is not None
     for tile, of_a, steps, tiles in (("K_shared", "acc_o", 8, 4), ("V_shared", "acc_s", 4, 8)):
         words, of_b = about(found.source, f"{tile}_operand_layout")
