@@ -37,7 +37,8 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles.
-// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too. The
+// command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles
 //                     128  26,624 bytes of LDS and 100 of 256 registers for tiles

@@ -56,7 +56,8 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 186 of 512 registers for tiles.
-// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too. The
+// command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   num_split   4     2    49,152 bytes of LDS and 186 of 512 registers for tiles
 //                     8    49,152 bytes of LDS and 186 of 512 registers for tiles
@@ -247,9 +248,8 @@ struct Kernel {
   CK_TILE_DEVICE void operator()(const Kargs& kargs) const {
     const auto batch = kargs.batch, kv_heads = kargs.kv_heads, group = kargs.group, max_len = kargs.max_len;
     // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
-    // mode): XCD i runs the workgroups i, i + {order.xcds}, ...; they take a contiguous range of the grid's tiles, x
-    // fastest, whose neighbours share tensors in that L2. Correct for any number of XCDs
-    // [schedule.grid.contiguous-xcds]
+    // mode): XCD i runs the workgroups i, i + 8, ...; they take a contiguous range of the grid's tiles, x fastest,
+    // whose neighbours share tensors in that L2. Correct for any number of XCDs  [schedule.grid.contiguous-xcds]
     const auto block = tl::contiguous_order</*XCDs=*/8>();
     const int part = block.x, by = block.y, b = block.z;
     const auto lengths_elements = tl::tensor<tl::AnyAlignment>(kargs.lengths, batch);

@@ -43,12 +43,12 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 192 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_N     64    32   37,888 bytes of shared memory and 128 of 255 registers for tiles; other partition among
 //                          warps and tiles or their swizzles in shared memory
 //                     128  100,352 bytes of shared memory and 320 registers for tiles, over the limit of 255 per
-//                          thread: expect spills
+//                          thread: may spill
 //   num_stages  2     1    41,984 bytes of shared memory and 192 of 255 registers for tiles
 //                     3    75,776 bytes of shared memory and 192 of 255 registers for tiles
 //

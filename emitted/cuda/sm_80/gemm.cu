@@ -33,7 +33,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 98,304 bytes of shared memory and 64 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     128   64   73,728 bytes of shared memory and 32 of 255 registers for tiles
 //                     256  147,456 bytes of shared memory and 128 of 255 registers for tiles

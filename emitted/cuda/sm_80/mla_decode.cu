@@ -50,7 +50,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 154,624 bytes of shared memory and 156 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   num_split   4     2    154,624 bytes of shared memory and 156 of 255 registers for tiles
 //                     8    154,624 bytes of shared memory and 156 of 255 registers for tiles
@@ -63,8 +63,7 @@
 //   num_stages  2     1    117,760 bytes of shared memory and 156 of 255 registers for tiles
 //                     3    154,624 bytes of shared memory and 156 of 255 registers for tiles; 2 stages used
 //   threads     256   128  153,600 bytes of shared memory and 312 registers for tiles, over the limit of 255 per
-//                          thread: expect spills; other partition among warps and tiles or their swizzles in shared
-//                          memory
+//                          thread: may spill; other partition among warps and tiles or their swizzles in shared memory
 //                     512  154,624 bytes of shared memory and 78 of 128 registers for tiles; other partition among
 //                          warps
 //

@@ -42,12 +42,12 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 92,160 bytes of shared memory and 194 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_N     64    32   55,296 bytes of shared memory and 130 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory and staging of stores
 //                     128  149,504 bytes of shared memory and 322 registers for tiles, over the limit of 255 per
-//                          thread: expect spills
+//                          thread: may spill
 //   num_stages  2     1    75,776 bytes of shared memory and 194 of 255 registers for tiles
 //                     3    108,544 bytes of shared memory and 194 of 255 registers for tiles
 //

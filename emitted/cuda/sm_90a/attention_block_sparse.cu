@@ -46,13 +46,13 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   num_stages  2     1    132,096 bytes of shared memory and 202 of 240 registers for tiles
 //                     3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
 //   threads     256   128  197,632 bytes of shared memory and 340 registers for tiles, over the limit of 255 per
-//                          thread: expect spills; other partition among warps, schedule of the loop, operands in
-//                          registers and register shares
+//                          thread: may spill; other partition among warps, schedule of the loop, operands in registers
+//                          and register shares
 //                     512  232,448 bytes of shared memory and 106 of 112 registers for tiles; other partition among
 //                          warps, tiles or their swizzles in shared memory, schedule of the loop, staging of stores,
 //                          operands in registers and register shares
@@ -375,9 +375,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         start_acc_o(k_iter - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o remains in flight
         const bool changed = row_max_acc_s(iteration);
-        // The stage is free because acc_s is complete. `changed` selects the lane that arrives: so the arrival follows
-        // row_max_acc_s, and tl::gemm_wait<0> follows the arrival. Otherwise the compiler may move that wait above
-        // row_max_acc_s, which would not overlap with the MMA
+        // The stage is free because acc_s is complete. `changed` selects the one lane that arrives: so the arrival
+        // follows row_max_acc_s, and tl::gemm_wait<0> follows the arrival. Otherwise the compiler may move that wait
+        // above row_max_acc_s, which would not overlap with the MMA
         K_shared_pipeline.consumer_release_after(changed, k_base + tile_iter + k_iter);
         tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
         V_shared_pipeline.consumer_release(k_base + k_iter - 1);

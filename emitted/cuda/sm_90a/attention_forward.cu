@@ -45,17 +45,17 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 99,328 bytes of shared memory and 154 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     128   64   108,544 bytes of shared memory and 90 of 168 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, schedule of the loop,
 //                          staging of stores, operands in registers and register shares
 //                     256  132,096 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other schedule of the loop and operands in registers
+//                          thread: may spill; other schedule of the loop and operands in registers
 //   num_stages  2     1    66,560 bytes of shared memory and 154 of 240 registers for tiles
 //                     3    132,096 bytes of shared memory and 154 of 240 registers for tiles
 //   threads     256   128  99,328 bytes of shared memory and 276 registers for tiles, over the limit of 255 per thread:
-//                          expect spills; other partition among warps, schedule of the loop, operands in registers and
+//                          may spill; other partition among warps, schedule of the loop, operands in registers and
 //                          register shares
 //                     512  151,552 bytes of shared memory and 90 of 112 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, schedule of the loop,
@@ -344,9 +344,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       start_acc_o(k - 1);
       tl::gemm_wait<1>(acc_s);  // acc_o remains in flight
       const bool changed = row_max_acc_s(k);
-      // The stage is free because acc_s is complete. `changed` selects the lane that arrives: so the arrival follows
-      // row_max_acc_s, and tl::gemm_wait<0> follows the arrival. Otherwise the compiler may move that wait above
-      // row_max_acc_s, which would not overlap with the MMA
+      // The stage is free because acc_s is complete. `changed` selects the one lane that arrives: so the arrival
+      // follows row_max_acc_s, and tl::gemm_wait<0> follows the arrival. Otherwise the compiler may move that wait
+      // above row_max_acc_s, which would not overlap with the MMA
       K_shared_pipeline.consumer_release_after(changed, k_base + k);
       tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
       V_shared_pipeline.consumer_release(k_base + k - 1);

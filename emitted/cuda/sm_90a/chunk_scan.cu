@@ -43,7 +43,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 76,800 bytes of shared memory and 122 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     64    32   51,200 bytes of shared memory and 106 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines and staging of

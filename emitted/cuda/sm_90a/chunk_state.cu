@@ -35,7 +35,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 55,296 bytes of shared memory and 70 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter  here  new  gives
 //   block_M    64    32   31,744 bytes of shared memory and 38 of 255 registers for tiles; other MMA instructions,
 //                         partition among warps, tiles or their swizzles in shared memory, pipelines and staging of

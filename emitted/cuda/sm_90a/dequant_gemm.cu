@@ -36,7 +36,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 46,080 bytes of shared memory and 32 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the

@@ -52,7 +52,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 82,944 bytes of shared memory and 122 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   num_split   4     2    82,944 bytes of shared memory and 122 of 255 registers for tiles
 //                     8    82,944 bytes of shared memory and 122 of 255 registers for tiles

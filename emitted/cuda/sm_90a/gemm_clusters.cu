@@ -31,7 +31,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 132,096 bytes of shared memory and 96 of 168 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     128   64   164,864 bytes of shared memory and 48 of 168 registers for tiles; other partition among
 //                          warps

@@ -30,7 +30,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 94,208 bytes of shared memory and 8 of 255 registers for
 // tiles. These values, one changed at a time, give the following; decisions that are listed after 'other' change,
-// too.
+// too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     16    8    80,384 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps and tiles or their swizzles in shared memory

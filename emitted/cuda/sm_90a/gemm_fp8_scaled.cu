@@ -33,12 +33,12 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     128   64   197,632 bytes of shared memory and 102 of 168 registers for tiles; other partition among
 //                          warps, staging of stores and register shares
 //                     256  197,632 bytes of shared memory and 396 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other staging of stores; 3 stages used
+//                          thread: may spill; other staging of stores; 3 stages used
 //   parts       2     1    164,864 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
 //                          partition among warps, staging of stores and operands in registers
 //                     4    197,632 bytes of shared memory and 132 of 240 registers for tiles; other MMA instructions,
@@ -46,7 +46,7 @@
 //   num_stages  4     3    214,016 bytes of shared memory and 198 of 240 registers for tiles; other staging of stores
 //                     5    230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used
 //   threads     256   128  230,400 bytes of shared memory and 396 registers for tiles, over the limit of 255 per
-//                          thread: expect spills; other partition among warps and register shares
+//                          thread: may spill; other partition among warps and register shares
 //                     512  230,400 bytes of shared memory and 102 of 112 registers for tiles; other partition among
 //                          warps and register shares
 //

@@ -28,22 +28,22 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 148,480 bytes of shared memory and 128 of 168 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     128   64   123,904 bytes of shared memory and 64 of 168 registers for tiles; other partition among
 //                          warps
 //                     256  197,632 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other register shares
+//                          thread: may spill; other register shares
 //   block_N     256   128  99,328 bytes of shared memory and 64 of 168 registers for tiles
 //                     512  164,864 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other register shares; 2 stages used
+//                          thread: may spill; other register shares; 2 stages used
 //   block_K     64    32   74,752 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
 //                          swizzles in shared memory
 //                     128  197,632 bytes of shared memory and 128 of 168 registers for tiles; 2 stages used
 //   num_stages  3     2    99,328 bytes of shared memory and 128 of 168 registers for tiles
 //                     4    197,632 bytes of shared memory and 128 of 168 registers for tiles
 //   threads     256   128  148,480 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
-//                          thread: expect spills; other partition among warps
+//                          thread: may spill; other partition among warps
 //                     512  148,480 bytes of shared memory and 64 of 112 registers for tiles; other partition among
 //                          warps and register shares
 //

@@ -31,12 +31,12 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 112 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   chunk       64    32   37,888 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory and schedule of the loop
 //                     128  107,520 bytes of shared memory and 288 registers for tiles, over the limit of 255 per
-//                          thread: expect spills
+//                          thread: may spill
 //   block_V     64    32   46,080 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
 //                          swizzles in shared memory
 //                     128  82,944 bytes of shared memory and 176 of 255 registers for tiles

@@ -37,16 +37,16 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 181,248 bytes of shared memory and 128 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     256   128  148,480 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
 //                          and register shares
 //                     512  226,304 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other schedule of the loop; 3 stages used
+//                          thread: may spill; other schedule of the loop; 3 stages used
 //   block_N     128   64   189,440 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
 //                          and register shares
 //                     256  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                          thread: expect spills
+//                          thread: may spill
 //   block_K     64    32   81,920 bytes of shared memory and 128 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
 //                          loop, staging of stores and register shares
@@ -55,7 +55,7 @@
 //   num_stages  4     3    209,920 bytes of shared memory and 128 of 240 registers for tiles; other staging of stores
 //                     5    218,112 bytes of shared memory and 128 of 240 registers for tiles
 //   threads     256   128  181,248 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
-//                          thread: expect spills; other partition among warps and register shares
+//                          thread: may spill; other partition among warps and register shares
 //                     512  181,248 bytes of shared memory and 64 of 112 registers for tiles; other partition among
 //                          warps and register shares
 //

@@ -38,15 +38,15 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 164 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     256   128  115,712 bytes of shared memory and 100 of 240 registers for tiles
 //                     512  209,920 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other schedule of the loop and staging of stores; 3 stages used
+//                          thread: may spill; other schedule of the loop and staging of stores; 3 stages used
 //   block_N     128   64   140,288 bytes of shared memory and 100 of 240 registers for tiles; other partition among
 //                          warps and staging of stores
 //                     256  164,864 bytes of shared memory and 296 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other schedule of the loop and staging of stores
+//                          thread: may spill; other schedule of the loop and staging of stores
 //   block_K     64    32   73,728 bytes of shared memory and 140 of 255 registers for tiles; other MMA instructions,
 //                          tiles or their swizzles in shared memory, pipelines, schedule of the loop, staging of stores
 //                          and register shares
@@ -54,7 +54,7 @@
 //   num_stages  4     3    177,152 bytes of shared memory and 164 of 240 registers for tiles
 //                     5    185,344 bytes of shared memory and 164 of 240 registers for tiles; other staging of stores
 //   threads     256   128  214,016 bytes of shared memory and 296 registers for tiles, over the limit of 255 per
-//                          thread: expect spills; other partition among warps, schedule of the loop and register shares
+//                          thread: may spill; other partition among warps, schedule of the loop and register shares
 //                     512  148,480 bytes of shared memory and 84 of 112 registers for tiles; other partition among
 //                          warps, schedule of the loop, staging of stores and register shares
 //

@@ -48,7 +48,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 of 240 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, pipelines, schedule of the loop, staging of stores, operands in
@@ -61,8 +61,8 @@
 //                          warps, schedule of the loop, staging of stores and operands in registers
 //                     3    230,400 bytes of shared memory and 224 of 240 registers for tiles; 2 stages used
 //   threads     256   128  230,400 bytes of shared memory and 298 registers for tiles, over the limit of 255 per
-//                          thread: expect spills; other partition among warps, schedule of the loop, operands in
-//                          registers and register shares
+//                          thread: may spill; other partition among warps, schedule of the loop, operands in registers
+//                          and register shares
 //                     512  232,448 bytes of shared memory and 82 of 112 registers for tiles; other partition among
 //                          warps, schedule of the loop, operands in registers and register shares
 //
@@ -227,7 +227,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // loads the first num_stages tiles without waiting.
   // RAW: the owner of iteration k, warpgroup k % 2, waits for full[s][n] before slab n of acc_s k. The other
   // warpgroup reads tile k only in acc_o k, after it has waited at tl::fragment_stored k, at which the owner
-  // arrives after gemm_wait<0>(acc_s), so after all slabs have arrived.
+  // arrives after gemm_wait<0>(acc_s), so after all slabs have arrived. It needs no wait at full: the owner's wait
+  // there and the named barrier order TMA's writes before its reads, as causality order is transitive [PTX ISA,
+  // Memory Consistency Model].
   // WAR: warpgroup g releases its slabs after gemm_wait<0>(acc_o), the last of its own reads. The other one reads
   // them only in acc_s k, as the owner: these reads are complete before it arrives at tl::fragment_stored k, where
   // g waits before acc_o k.
@@ -299,7 +301,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::warpgroup_reg_alloc<consumer_registers>();
 
   // names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them:
-  // S_now in both; the others in warpgroup 1, which computes them one iteration earlier
+  // S_now in both. Warpgroup 1 has the others: where k is odd it computed them in iteration k - 1,
+  // where k is even it receives them.
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_now, scores_max_prev, scores_max_prev_now, scores_scale,
@@ -396,16 +399,16 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   // Ping-pong: the two warpgroups alternate. Warpgroup k % 2 owns iteration k: it waits for TMA, computes all of
   // acc_s, and passes S_own and scores_max to the other through S_shared and scores_max_handed. Each adds the MMA
-  // of every iteration to its own columns of acc_o, with S_now, in registers, as operand A. One warpgroup runs
-  // MMAs while the other computes between its own  [pipeline.loop.ping-pong]
-  // Warpgroup 1 is one iteration ahead: in iteration k it computes acc_s k + 1 and send_S k + 1, then acc_o k. It
-  // reads tile k + 1 before it releases tile k: at least 2 stages.
+  // of every iteration to its own columns of acc_o, with S_now, in registers, as operand A: MMAs of one warpgroup
+  // overlap with what the other computes between its own  [pipeline.loop.ping-pong]
+  // Warpgroup 1 is one iteration ahead: in an even iteration k it computes acc_s k + 1 and send_S k + 1, if there
+  // is one; then, as in an odd one, acc_o k. It reads tile k + 1 before it releases tile k: at least 2 stages.
   // WAR of S_shared and scores_max_handed: warp w of each warpgroup accesses only the rows of its fragments, the
   // same in both. It loads those of k (receive_S) before it stores those of k + 1 (send_S), whose stores begin
   // with __syncwarp, since other lanes of the warp have loaded them; tl::fragment_stored k orders the other's
   // stores of k before both. wgmma reads S_now in registers, not S_shared: no proxy fence.
-  // send_S k arrives at tl::fragment_stored k, receive_S k begins with the wait there. One order of events, in
-  // which each step takes as long; a warpgroup releases its slabs of tile k after acc_o k:
+  // send_S k arrives at tl::fragment_stored k, receive_S k begins with the wait there. One order of events, if
+  // each step takes as long; a warpgroup releases its slabs of tile k after acc_o k:
   //   step  TMA                  warpgroup 0  warpgroup 1
   //   0     tile 0, tile 1
   //   1                          acc_s 0

@@ -31,11 +31,11 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 148,480 bytes of shared memory and 128 of 168 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter  here  new  gives
 //   block_M    128   64   123,904 bytes of shared memory and 64 of 168 registers for tiles; other partition among warps
 //                    256  197,632 bytes of shared memory and 256 registers for tiles, over the limit of 168 per thread:
-//                         expect spills
+//                         may spill
 //   block_N    256   128  99,328 bytes of shared memory and 64 of 168 registers for tiles
 //                    512  T2C-L020: the tiles need 246,784 bytes of shared memory; sm_90a has 232,448 per block
 //   block_K    64    32   74,752 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their

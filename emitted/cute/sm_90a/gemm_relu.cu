@@ -29,15 +29,15 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 128 of 168 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     128   64   156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among
 //                          warps
 //                     256  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other staging of stores and register shares
+//                          thread: may spill; other staging of stores and register shares
 //   block_N     256   128  132,096 bytes of shared memory and 64 of 168 registers for tiles
 //                     512  164,864 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                          thread: expect spills; other staging of stores and register shares; 2 stages used
+//                          thread: may spill; other staging of stores and register shares; 2 stages used
 //   block_K     64    32   140,288 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
 //                          swizzles in shared memory
 //                     128  197,632 bytes of shared memory and 128 of 168 registers for tiles; other staging of stores;
@@ -45,7 +45,7 @@
 //   num_stages  3     2    164,864 bytes of shared memory and 128 of 168 registers for tiles
 //                     4    197,632 bytes of shared memory and 128 of 168 registers for tiles; other staging of stores
 //   threads     256   128  214,016 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
-//                          thread: expect spills; other partition among warps
+//                          thread: may spill; other partition among warps
 //                     512  214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among
 //                          warps and register shares
 //

@@ -124,7 +124,8 @@ def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, 
         "To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. "
         "It is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes "
         f"remain those of its value, and so do comments. This kernel takes {_taken(own, first.target)}. These values, "
-        "one changed at a time, give the following; decisions that are listed after 'other' change, too."
+        "one changed at a time, give the following; decisions that are listed after 'other' change, too. The command "
+        "rejects any value that is not legal, and states why."
     )
     rows = [
         (
@@ -168,9 +169,7 @@ def _taken(design: Design, target: Target) -> str:
     noun = _memory(target)
     registers = f"{design.registers} of {design.limit} registers for tiles"
     if design.registers > design.limit:
-        registers = (
-            f"{design.registers} registers for tiles, over the limit of {design.limit} per thread: expect spills"
-        )
+        registers = f"{design.registers} registers for tiles, over the limit of {design.limit} per thread: may spill"
     parts = [f"{design.shared:,} bytes of {noun}"] * bool(design.shared) + [registers] * bool(design.registers)
     return " and ".join(parts) or f"no {noun} and no registers for tiles"
 

@@ -24,14 +24,14 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 128 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// change, too. The command rejects any value that is not legal, and states why.
 //   parameter   here  new  gives
 //   block_M     128   64   36,864 bytes of shared memory and 64 of 255 registers for tiles
 //                     256  73,728 bytes of shared memory and 256 registers for tiles, over the limit of 255 per thread:
-//                          expect spills
+//                          may spill
 //   block_N     128   64   36,864 bytes of shared memory and 64 of 255 registers for tiles
 //                     256  73,728 bytes of shared memory and 256 registers for tiles, over the limit of 255 per thread:
-//                          expect spills
+//                          may spill
 //   block_K     32    16   24,576 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
 //                          swizzles in shared memory
 //                     64   98,304 bytes of shared memory and 128 of 255 registers for tiles; other tiles or their
@@ -39,7 +39,7 @@
 //   num_stages  3     2    32,768 bytes of shared memory and 128 of 255 registers for tiles
 //                     4    65,536 bytes of shared memory and 128 of 255 registers for tiles
 //   threads     128   64   49,152 bytes of shared memory and 256 registers for tiles, over the limit of 255 per thread:
-//                          expect spills; other partition among warps
+//                          may spill; other partition among warps
 //                     256  49,152 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;

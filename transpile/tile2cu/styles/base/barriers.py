@@ -117,7 +117,9 @@ def _about_slabs(stages: SlabbedStages, words: SlabWords, names: Names) -> Itera
         f"loads the first {count} tiles without waiting.",
         f"RAW: the owner of iteration k, warpgroup k % 2, waits for full[s][{slab}] before slab {slab} of {first} k. "
         f"The other warpgroup reads tile k only in {last} k, after it has waited at {FRAGMENT_STORED} k, at which "
-        f"the owner arrives after {waited(first)}, so after all slabs have arrived.",
+        f"the owner arrives after {waited(first)}, so after all slabs have arrived. It needs no wait at full: the "
+        "owner's wait there and the named barrier order TMA's writes before its reads, as causality order is "
+        "transitive [PTX ISA, Memory Consistency Model].",
         f"WAR: warpgroup g releases its slabs after {waited(last)}, the last of its own reads. The other one "
         f"reads them only in {first} k, as the owner: these reads are complete before it arrives at "
         f"{FRAGMENT_STORED} k, where g waits before {last} k.",

@@ -43,9 +43,9 @@ def _call(order: TileOrder, blocks: str, *, persistent: bool) -> tuple[str, str]
     if isinstance(order, ByXcd):
         return f"contiguous_order</*XCDs=*/{order.xcds}>", (
             f"Tuned for {order.xcds} XCDs, each with its own L2, to which the hardware assigns workgroups round-robin "
-            "(MI300X in SPX mode): XCD i runs the workgroups i, i + {order.xcds}, ...; they take a contiguous range of "
-            f"the grid's tiles, x fastest, whose neighbours share tensors in that L2. Correct for any number of XCDs  "
-            f"[{order.rule}]"
+            f"(MI300X in SPX mode): XCD i runs the workgroups i, i + {order.xcds}, ...; they take a contiguous range "
+            f"of the grid's tiles, x fastest, whose neighbours share tensors in that L2. Correct for any number of "
+            f"XCDs  [{order.rule}]"
         )
     kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""
     if order.dies > 1:

@@ -66,7 +66,8 @@ def of_now(alternation: Alternation, names: Names) -> tuple[str, ...]:
     in_both = names(alternation.operands[1].name)
     return (
         "names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them:",
-        f"{in_both} in both; the others in warpgroup 1, which computes them one iteration earlier",
+        f"{in_both} in both. Warpgroup 1 has the others: where k is odd it computed them in iteration k - 1,",
+        "where k is even it receives them.",
     )
 
 

@@ -90,9 +90,9 @@ def released_late(op: Overlapped, tiles: tuple[str, ...], changed: str, wait: st
     """Why the lane that arrives for a stage depends on a vote, and why it arrives no earlier."""
     are = "is" if len(op.first) == 1 else "are"
     return (
-        f"The stage is free because {listed(list(tiles))} {are} complete. `{changed}` selects the lane that arrives: "
-        f"so the arrival follows {process}, and {wait} follows the arrival. Otherwise the compiler may move that wait "
-        f"above {process}, which would not overlap with the MMA"
+        f"The stage is free because {listed(list(tiles))} {are} complete. `{changed}` selects the one lane that "
+        f"arrives: so the arrival follows {process}, and {wait} follows the arrival. Otherwise the compiler may move "
+        f"that wait above {process}, which would not overlap with the MMA"
     )
 
 

@@ -226,17 +226,18 @@ class PingPongLoop(ABC):
         about = (
             f"Ping-pong: the two warpgroups alternate. Warpgroup {k} % 2 owns iteration {k}: it waits for TMA, "
             f"computes all of {first}, and passes {handed} to the other through {through}. Each adds the MMA of every "
-            f"iteration to its own columns of {second}, with {now}, in registers, as operand A. One warpgroup runs "
-            f"MMAs while the other computes between its own  [{op.rule}]",
-            f"Warpgroup 1 is one iteration ahead: in iteration {k} it computes {first} {k} + 1 and {send} {k} + 1, "
-            f"then {second} {k}. It reads tile {k} + 1 before it releases tile {k}: at least 2 stages.",
+            f"iteration to its own columns of {second}, with {now}, in registers, as operand A: MMAs of one "
+            f"warpgroup overlap with what the other computes between its own  [{op.rule}]",
+            f"Warpgroup 1 is one iteration ahead: in an even iteration {k} it computes {first} {k} + 1 and {send} "
+            f"{k} + 1, if there is one; then, as in an odd one, {second} {k}. It reads tile {k} + 1 before it "
+            f"releases tile {k}: at least 2 stages.",
             f"WAR of {through}: warp w of each warpgroup accesses only the rows of its fragments, the same in both. "
             f"It loads those of {k} ({receive}) before it stores those of {k} + 1 ({send}), whose stores begin with "
             f"__syncwarp, since other lanes of the warp have loaded them; {FRAGMENT_STORED} {k} orders the other's "
             f"stores of {k} before both. wgmma reads {names(op.now.name)} in registers, not {names(op.tile.name)}: no "
             f"proxy fence.",
             f"{send} {k} arrives at {FRAGMENT_STORED} {k}, {receive} {k} begins with the wait there. One order of "
-            f"events, in which each step takes as long; a warpgroup releases its slabs of tile {k} after {second} {k}:",
+            f"events, if each step takes as long; a warpgroup releases its slabs of tile {k} after {second} {k}:",
         )
         return (*(line for text in about for line in wrapped(text, BODY_WIDTH)), *self.timeline(first, second))
 
