@@ -9,7 +9,7 @@ def gemm_hybrid(
     M,
     N,
     K,
-    programs=132,  # blocks, one per SM of an H200; with fewer SMs the result is the same, but the last blocks start late
+    programs=132,  # blocks, one per SM of an H200; the result is the same on fewer, where the last ones start late
     min_saved_iterations=48,  # least ideal saving of a split along K, in iterations per block: parts cost traffic
     panel=12,  # rows of tiles per rasterisation group, which has 2 rows where there are fewer columns than `panel`
     block_M=128,
@@ -96,7 +96,7 @@ def gemm_hybrid(
                 count = T.if_then_else(whole, k_tiles, T.min(k_tiles_per_part, k_tiles - start))
                 if tile < rows * columns and (whole or count > 0):
                     by, bx = place_of(tile, rows, columns)
-                    # Every other whole wave iterates over K backwards: the last K tiles of the one before are still in L2.
+                    # Every other whole wave iterates over K backwards: the last K tiles of the previous one are in L2.
                     back = whole and wave % 2 == 1
                     for ko in T.Pipelined(count, num_stages=num_stages):
                         k = T.if_then_else(back, count - 1 - ko, start + ko)
