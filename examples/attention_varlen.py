@@ -94,7 +94,7 @@ def attention_varlen(
                         acc_s[i, j] = T.if_then_else(k * block_N + j < length_k, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: below, acc_o and logsum are multiplied by exp2((scores_max_prev - scores_max) * scale).
+                # Online softmax: acc_o and logsum are rescaled below by exp2((scores_max_prev - scores_max) * scale).
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
