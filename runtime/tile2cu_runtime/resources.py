@@ -95,7 +95,8 @@ class KernelResources:
             "instructions": dict(compiled.instructions),
         }
 
-    def __str__(self) -> str:
+    def in_words(self, of: _Words) -> str:
+        """The kernel in lines, in the words of its GPU's vendor."""
         compiled, held = self.compiled, self.occupancy
         spills = (
             f"{compiled.spilled_registers} registers"
@@ -103,23 +104,44 @@ class KernelResources:
             else f"{compiled.spill_store_bytes} bytes of stores, {compiled.spill_load_bytes} bytes of loads"
         )
         lines = [
-            f"{self.name}, {self.threads} threads per block",
+            f"{self.name}, {self.threads} threads per {of.block}",
             f"  registers      {compiled.registers} per thread",
             f"  spills         {spills}; stack {compiled.stack_bytes} bytes per thread",
-            f"  shared memory  {compiled.shared_static:,} bytes static, {self.shared_dynamic:,} dynamic per block",
-            f"  occupancy      {_counted(held.blocks_per_sm, 'block')} and {held.warps_per_sm} of "
-            f"{held.max_warps_per_sm} warps per SM ({held.fraction:.0%}), limited by {' and '.join(held.limited_by)}",
+            f"  {of.shared:<13}  {compiled.shared_static:,} bytes static, {self.shared_dynamic:,} dynamic "
+            f"per {of.block}",
+            f"  occupancy      {_counted(held.blocks_per_sm, of.block)} and {held.warps_per_sm} of "
+            f"{held.max_warps_per_sm} {of.warps} per {of.sm} ({held.fraction:.0%}), limited by "
+            f"{' and '.join(map(of.limit, held.limited_by))}",
         ]
         if self.waves:
             lines.append(
-                f"  waves          {self.waves.count:.2f}: {_counted(self.waves.blocks, 'block')} on {self.waves.sms} "
-                f"SMs, {self.waves.efficiency:.0%} of the places are used"
+                f"  {of.turns:<13}  {self.waves.count:.2f}: {_counted(self.waves.blocks, of.block)} on "
+                f"{self.waves.sms} {of.sm}s, {self.waves.efficiency:.0%} of the places are used"
             )
         if compiled.instructions:
             total = sum(count for _, count in compiled.instructions)
             lines.append(f"  instructions   {total} in the code")
             lines += [f"    {kind:<18}{count:>7}" for kind, count in compiled.instructions]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Words:
+    """What a vendor calls a block, its warps, its shared memory, a processor, and the turns in which blocks run."""
+
+    block: str
+    warps: str
+    shared: str
+    sm: str
+    turns: str
+
+    def limit(self, name: str) -> str:
+        """What limits the occupancy: `warps`, `shared memory` and so on."""
+        return {"warps": self.warps, "shared memory": self.shared, "blocks": f"{self.block}s"}.get(name, name)
+
+
+_NVIDIA = _Words(block="block", warps="warps", shared="shared memory", sm="SM", turns="waves")
+_AMD = _Words(block="workgroup", warps="waves", shared="LDS", sm="CU", turns="rounds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +165,8 @@ class Resources:
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.kernel} for {self.target}", *map(str, self.kernels)]
+        of = _AMD if self.target.startswith("hip:") else _NVIDIA
+        lines = [f"{self.kernel} for {self.target}", *(each.in_words(of) for each in self.kernels)]
         return "\n".join([*lines, *(f"warning: {each}" for each in self.warnings)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,10 @@ def test_an_amd_kernel_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
         assert each["registers"] % 8 == 0 and each["registers"] <= 512
         assert each["instructions"]["mfma"] >= 1
         assert each["occupancy"]["max_warps_per_sm"] == 32
+    assert main(["resources", str(ROOT / "emitted" / "hip" / "gfx942" / "gemm_relu.json")]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"workgroups? and \d+ of 32 waves per CU", text) and "  LDS  " in text
+    assert not re.search(r"\b(blocks?|warps|SMs?|shared memory)\b", text)
 
 
 @pytest.mark.needs("nvcc")
