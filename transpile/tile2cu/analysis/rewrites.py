@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from tile2cu.analysis.accesses import overwrites
-from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.dependence import conflicts, same_storage
 from tile2cu.analysis.effects import Access, Effects, own_effects
@@ -81,7 +81,7 @@ def violations(before: Launch, after: Launch) -> Iterator[Violation]:
 
 def _places(launch: Launch) -> Iterator[_Place]:
     """The operations of a launch in order, without those that never run."""
-    bounds = Bounds(launch)
+    bounds = bounds_of(launch)
     for at, place in enumerate(places(launch.body)):
         if not any(isinstance(each, Parallel) for each in place.around) and not _never_runs(place, bounds):
             loops = (each for each in place.around if isinstance(each, Loop | While) and not _runs_once(each))
