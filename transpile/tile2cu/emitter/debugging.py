@@ -91,10 +91,7 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
         pipeline = resolved.facts.get(loop, PIPELINE)
         if pipeline is not None and pipeline.buffers:
             names = ", ".join(ascii_name(each.name) for each in dict.fromkeys(pipeline.buffers))
-            yield (
-                f"  {own}{names}",
-                _loaded(loop, pipeline, resolved),
-            )
+            yield f"  {own}{names}", _loaded(loop, pipeline, resolved)
     yield from ((f"  {own}{names}", where) for names, where in _operands(resolved, places))
     sums: dict[Buffer, list[tuple[str, bool]]] = {}
     started = _in_flight(resolved)
@@ -113,32 +110,31 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
 
 def _operands(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
     """Operands of MMAs that no pipeline loads, such as dequantised ones: those of the same MMAs together."""
-    elsewhere, own = set[Buffer](), set[int]()
-    for loop in statements(resolved.launch.body, Loop):
-        pipeline, schedule = resolved.facts.get(loop, PIPELINE), resolved.facts.get(loop, SCHEDULE)
-        elsewhere |= {tile.memory for tile in pipeline.buffers} if pipeline is not None else set()
-        if isinstance(schedule, PingPong):
-            elsewhere.add(schedule.tile.memory)
-            own |= {id(op) for op in schedule.own_mmas}
+    pipelines = (resolved.facts.get(loop, PIPELINE) for loop in statements(resolved.launch.body, Loop))
+    elsewhere = {tile.memory for each in pipelines if each is not None for tile in each.buffers}
+    found = ping_pong_of(resolved)
+    if found is not None:
+        elsewhere.add(found.tile.memory)
+    own = {id(op) for op in found.own_mmas} if found is not None else set()
     read: dict[Buffer, list[tuple[str, bool]]] = {}
     for op in statements(resolved.launch.body, Gemm):
         for tile in (op.a.buffer.memory, op.b.buffer.memory):
             if tile not in elsewhere and (place := places.named(op)):
                 read.setdefault(tile, []).append((place, id(op) in own))
     together: dict[tuple[tuple[str, bool], ...], list[str]] = {}
-    for tile, found in read.items():
-        together.setdefault(tuple(dict.fromkeys(found)), []).append(ascii_name(tile.name))
-    for at, names in together.items():
+    for tile, at in read.items():
+        together.setdefault(tuple(dict.fromkeys(at)), []).append(ascii_name(tile.name))
+    for where_read, names in together.items():
         read_by = f"the MMAs that read {'it' if len(names) == 1 else 'them'}"
-        where = f"in {listed([place for place, _ in at])}, right before {read_by}"
-        yield ", ".join(names), where + f", {_OWNER}" * any(alone for _, alone in at)
+        where = f"in {listed([place for place, _ in where_read])}, right before {read_by}"
+        yield ", ".join(names), where + f", {_OWNER}" * any(alone for _, alone in where_read)
 
 
 def _loaded(loop: Loop, pipeline: Pipeline, resolved: Resolved) -> str:
     """After what an iteration sees the tiles that a pipeline loads."""
-    within = f"in iteration {ascii_name(loop.var.name)}, after"
-    if pipeline.producer and isinstance(resolved.facts.get(loop, SCHEDULE), PingPong):
-        return _alternating(loop, resolved)
+    found, within = ping_pong_of(resolved), f"in iteration {ascii_name(loop.var.name)}, after"
+    if pipeline.producer and found is not None:
+        return _alternating(found)
     if pipeline.producer:
         return f"{within} its consumer_wait"
     if pipeline.staged:
@@ -146,23 +142,19 @@ def _loaded(loop: Loop, pipeline: Pipeline, resolved: Resolved) -> str:
     return f"{within} the barrier at its start"
 
 
-def _alternating(loop: Loop, resolved: Resolved) -> str:
+def _alternating(found: PingPong) -> str:
     """After what a warpgroup has the tiles of its own iteration."""
-    found = resolved.facts[loop, SCHEDULE]
-    assert isinstance(found, PingPong)
-    first = ascii_name(found.own_mmas[0].c.buffer.name)
-    return f"after the wait for the MMAs of {first}, {_OWNER}"
+    return f"after the wait for the MMAs of {ascii_name(found.own_mmas[0].c.buffer.name)}, {_OWNER}"
 
 
 def _computed(tile: Buffer, mmas: list[tuple[str, bool]], resolved: Resolved) -> str:
     """After which of the MMAs, by their places and whether they are in flight there, an accumulator is complete."""
+    found = ping_pong_of(resolved)
+    if found is not None and tile is found.own_mmas[0].c.buffer.memory:
+        return _alternating(found)
     text = f"after {listed([*dict.fromkeys(place for place, _ in mmas)])}"
     if any(late for _, late in mmas):
         text += " and the wait for that MMA"
-    for alternating in statements(resolved.launch.body, Loop):
-        found = resolved.facts.get(alternating, SCHEDULE)
-        if isinstance(found, PingPong) and tile is found.own_mmas[0].c.buffer.memory:
-            return _alternating(alternating, resolved)
     loop = _summed_over(tile, resolved)
     return text if loop is None else f"{text}; a partial sum before the last iteration of {ascii_name(loop.var.name)}"
 
