@@ -12,7 +12,6 @@ from tile2cu.plan.producer_ops import (
     AwaitMmas,
     Consume,
     Do,
-    EachActive,
     Mask,
     Overlapped,
     Part,
@@ -25,7 +24,7 @@ from tile2cu.plan.producer_ops import (
     VisitedWork,
     Visits,
 )
-from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import literal
 from tile2cu.styles.base.loops import FromZero
@@ -91,14 +90,6 @@ def _loop(
     return StatementView("loop", each | {"move": ", ".join(filter(None, (f"++{loop.k}", also)))}, line, body=body)
 
 
-def visit(visiting: VisitedWork, kernel: Parts) -> StatementView:
-    """Where the way has led."""
-    names = kernel.printer.names
-    given = ", ".join(names(var.name) for var in visiting.values)
-    text = f"visit({called(visiting, names)['type']}{{{given}}});" if visiting.values else "visit();"
-    return replace(text_line(text), gap=True)
-
-
 def visits(op: Visits, kernel: Parts) -> StatementView:
     """What is done there."""
     with fields(op.visiting, kernel.printer) as names:
@@ -107,20 +98,6 @@ def visits(op: Visits, kernel: Parts) -> StatementView:
         return views[-1]  # it visits the iterations itself
     parts = {**names, "values": "yes" if op.visiting.values else ""}
     return StatementView("visits", parts, op.source.span.line, body=views)
-
-
-def each_active(op: EachActive, kernel: Parts) -> StatementView:
-    """What decides about iterations, and the visit."""
-    printer = kernel.printer
-    decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(heading((op.branch,))))
-    parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
-    return StatementView(
-        "for_each_active",
-        parts,
-        body=(*kernel.views(op.asked), decided),
-        orelse=(*kernel.views(op.visited), replace(visit(op.visit.visiting, kernel), gap=False)),
-        comments=("Each lane of a warp tests one iteration: the conditions of 32 are loaded together",),
-    )
 
 
 def overlapped(op: Overlapped, role: Role, kernel: Parts) -> StatementView:

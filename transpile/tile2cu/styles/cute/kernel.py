@@ -25,11 +25,12 @@ from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.scalars import prelude_values, scalar
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
+from tile2cu.styles.base.visits import each_active, visit
 from tile2cu.styles.base.vocabulary import ALIGNED
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.calls import comments, invoke, started
-from tile2cu.styles.cute.consumers import consume, each_active, overlapped, visit, visits
+from tile2cu.styles.cute.consumers import consume, overlapped, visits
 from tile2cu.styles.cute.copies import ByThreads, Copies, CopyType
 from tile2cu.styles.cute.elementwise import ElementLoop
 from tile2cu.styles.cute.expressions import CutePrinter

@@ -1,7 +1,5 @@
 """Loops of a kernel with a producer, as views for the templates: who loads, and who consumes."""
 
-from dataclasses import replace
-
 from tile2cu.plan.ping_pong_ops import LoadSlabs, MmaOfSlabs, PingPong
 from tile2cu.plan.producer_ops import (
     Consume,
@@ -11,13 +9,12 @@ from tile2cu.plan.producer_ops import (
     Prefetch,
     Produce,
     Visit,
-    VisitedWork,
     Visits,
 )
-from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
-from tile2cu.styles.base.visits import called, fields
+from tile2cu.styles.base.visits import each_active, fields, visit
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts
 from tile2cu.styles.tl.overlap import overlapped
@@ -33,11 +30,11 @@ def of_producer(op: OfProducer, body: Parts) -> StatementView:
     """The view of a part of a schedule with a producer."""
     match op:
         case Visit():
-            return _visit(op.visiting, body)
+            return visit(op.visiting, body)
         case Visits():
             return _visits(op, body)
         case EachActive():
-            return _each_active(op, body)
+            return each_active(op, body)
         case LoadSlabs():
             return load_slabs(op, body)
         case MmaOfSlabs():
@@ -111,14 +108,6 @@ def _prefetched(op: Prefetch, texts: Texts, body: Parts, inside: bool) -> tuple[
     )
 
 
-def _visit(visiting: VisitedWork, body: Parts) -> StatementView:
-    """Where the way has led."""
-    names = body.printer.names
-    given = ", ".join(names(var.name) for var in visiting.values)
-    text = f"visit({called(visiting, names)['type']}{{{given}}});" if visiting.values else "visit();"
-    return replace(text_line(text), gap=True)
-
-
 def _visits(op: Visits, body: Parts) -> StatementView:
     """What is done there."""
     with fields(op.visiting, body.printer) as names:
@@ -127,17 +116,3 @@ def _visits(op: Visits, body: Parts) -> StatementView:
         return views[-1]
     parts = {**names, "values": "yes" if op.visiting.values else ""}
     return StatementView("visits", parts, op.source.span.line, body=views)
-
-
-def _each_active(op: EachActive, body: Parts) -> StatementView:
-    """What decides about iterations, and the visit."""
-    printer = body.printer
-    decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(heading((op.branch,))))
-    parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
-    return StatementView(
-        "for_each_active",
-        parts,
-        body=(*body.views(op.asked), decided),
-        orelse=(*body.views(op.visited), replace(_visit(op.visit.visiting, body), gap=False)),
-        comments=("Each lane of a warp tests one iteration: the conditions of 32 are loaded together",),
-    )
