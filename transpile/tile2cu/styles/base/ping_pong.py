@@ -37,8 +37,8 @@ _WHOSE = "with the values of iteration {}: a warpgroup's own, those received, or
 class PingPongLoop(ABC):
     """Prints the parts of an iteration as lambdas, and each warpgroup's steps, which call them by their names.
 
-    Iteration `k` of `count`; `variable` declares the user's own number of it. A style gives the calls that wait,
-    release and exchange.
+    Iteration `k` of `count`; `variable` declares the user's own number of it, `warpgroup` is the number of a thread's.
+    A style gives the calls that wait, release and exchange.
     """
 
     op: PingPong
@@ -46,6 +46,7 @@ class PingPongLoop(ABC):
     k: str
     count: str
     variable: str
+    warpgroup: str
     calls: dict[PingPongKind, str] = field(default_factory=dict)
 
     @abstractmethod
@@ -63,11 +64,6 @@ class PingPongLoop(ABC):
     @abstractmethod
     def changed(self, factor: RowFactor) -> tuple[str, str]:
         """(what fills a factor of rows with 1, the condition that a row of the warp has another)."""
-
-    @property
-    @abstractmethod
-    def warpgroup(self) -> str:
-        """The number of a thread's warpgroup."""
 
     def view(self) -> StatementView:
         """The loop."""

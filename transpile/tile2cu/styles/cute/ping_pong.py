@@ -49,9 +49,8 @@ def ping_pong(op: PingPong, role: Role, kernel: Parts, warpgroup: str) -> Statem
             k=loop.k,
             count=loop.count,
             variable=loop.variable,
-            kernel=kernel,
             barriers=barriers,
-            warpgroup_name=warpgroup,
+            warpgroup=warpgroup,
         ).view()
 
 
@@ -86,9 +85,8 @@ def mma_of_slabs(op: MmaOfSlabs, role: Role, kernel: Parts, mma: Mmas) -> Statem
 class CutePingPong(PingPongLoop):
     """Prints the loop."""
 
-    kernel: Parts
+    body: Parts
     barriers: str
-    warpgroup_name: str
 
     def exchange(self, op: Exchange, k: str) -> str:
         """What the warpgroups exchange of iteration `k`."""
@@ -133,13 +131,13 @@ class CutePingPong(PingPongLoop):
 
     def _atom(self, kind: str, fragment: Buffer, span: Span) -> str:
         """The copy atom of a fragment, and the TiledMMA of whose C it has the layout."""
-        fragments = self.kernel.fragments
+        fragments = self.body.fragments
         partition = fragments.partition(fragments.layout(fragment), span)
         return f"Copy_Atom<{kind}, {in_cute(fragment.dtype.cpp)}>{{}}, {partition.name}{{}}"
 
     def _rows(self, fragment: Buffer, span: Span) -> str:
         """The coordinates of the rows whose values a fragment has."""
-        fragments = self.kernel.fragments
+        fragments = self.body.fragments
         return fragments.at_rowcol(fragments.partition(fragments.layout(fragment), span))
 
     def awaited(self, do: AwaitMmas) -> str:
@@ -153,7 +151,3 @@ class CutePingPong(PingPongLoop):
     def changed(self, factor: RowFactor) -> tuple[str, str]:
         """(what fills a factor of rows with 1, the condition that a row of the warp has another)."""
         return skipped(factor, self.names)
-
-    @property
-    def warpgroup(self) -> str:
-        return self.warpgroup_name

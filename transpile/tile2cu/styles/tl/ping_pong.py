@@ -33,7 +33,10 @@ _EVENTS = {Event.MMAS_ISSUED: tl.MMA_STARTED, Event.STORED: tl.FRAGMENT_STORED}
 
 def ping_pong(op: PingPong, texts: Texts, body: Parts) -> StatementView:
     """The view of the loop."""
-    return TlPingPong(op=op, body=body, k=texts.k, count=texts.count, variable=texts.variable).view()
+    warpgroup = f"{tl.WARPGROUP}()"
+    return TlPingPong(
+        op=op, body=body, k=texts.k, count=texts.count, variable=texts.variable, warpgroup=warpgroup
+    ).view()
 
 
 def load_slabs(op: LoadSlabs, body: Parts) -> StatementView:
@@ -100,7 +103,3 @@ class TlPingPong(PingPongLoop):
     def changed(self, factor: RowFactor) -> tuple[str, str]:
         """(what fills a factor of rows with 1, the condition that a row of the warp has another)."""
         return skipped(factor, self.names)
-
-    @property
-    def warpgroup(self) -> str:
-        return f"{tl.WARPGROUP}()"
