@@ -115,7 +115,7 @@ class KernelResources:
         ]
         if self.waves:
             lines.append(
-                f"  {of.turns:<13}  {self.waves.count:.2f}: {_counted(self.waves.blocks, of.block)} on "
+                f"  {of.rounds:<13}  {self.waves.count:.2f}: {_counted(self.waves.blocks, of.block)} on "
                 f"{self.waves.sms} {of.sm}s, {self.waves.efficiency:.0%} of the places are used"
             )
         if compiled.instructions:
@@ -127,21 +127,21 @@ class KernelResources:
 
 @dataclass(frozen=True, kw_only=True)
 class _Words:
-    """What a vendor calls a block, its warps, its shared memory, a processor, and the turns in which blocks run."""
+    """What a vendor calls a block, its warps, its shared memory, a processor, and the rounds in which blocks run."""
 
     block: str
     warps: str
     shared: str
     sm: str
-    turns: str
+    rounds: str
 
     def limit(self, name: str) -> str:
         """What limits the occupancy: `warps`, `shared memory` and so on."""
         return {"warps": self.warps, "shared memory": self.shared, "blocks": f"{self.block}s"}.get(name, name)
 
 
-_NVIDIA = _Words(block="block", warps="warps", shared="shared memory", sm="SM", turns="waves")
-_AMD = _Words(block="workgroup", warps="waves", shared="LDS", sm="CU", turns="rounds")
+_NVIDIA = _Words(block="block", warps="warps", shared="shared memory", sm="SM", rounds="waves")
+_AMD = _Words(block="workgroup", warps="waves", shared="LDS", sm="CU", rounds="rounds")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from tile2cu.analysis.accesses import Access, own_accesses
 from tile2cu.analysis.bounds import Bounds, Linear, bounds_of
@@ -46,16 +47,16 @@ def _candidates(loop: Parallel) -> Iterator[Race]:
 def _meet(race: Race, loop: Parallel, bounds: Bounds) -> bool:
     """Whether an iteration writes an element that another one reads, where both are known."""
     extents = [static_value(extent) for extent in loop.extents]
-    count = 1
-    for extent in extents:
-        count *= extent if isinstance(extent, int) else _MOST + 1
+    known = [extent for extent in extents if isinstance(extent, int)]
+    if len(known) < len(extents) or prod(known) > _MOST:
+        return False
     pairs = [
         (_of_iteration(bounds.linear(one), loop), _of_iteration(bounds.linear(other), loop))
         for one, other in zip(race.store.indices, race.load.indices, strict=True)
     ]
-    if count > _MOST or any(one.rest != other.rest for one, other in pairs):
+    if any(one.rest != other.rest for one, other in pairs):
         return False
-    numbers = [*product(*(range(int(extent or 0)) for extent in extents))]
+    numbers = [*product(*(range(extent) for extent in known))]
     writer = {tuple(one.at(number) for one, _ in pairs): number for number in numbers}
     return any(writer.get(tuple(other.at(number) for _, other in pairs), number) != number for number in numbers)
 

@@ -3,21 +3,11 @@
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 
-from tile2cu.analysis.accesses import (
-    buffers_read,
-)
+from tile2cu.analysis.accesses import buffers_read
 from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.uses import is_at_top, read_in, readers, statements, written_in
-from tile2cu.core.decisions import (
-    PIPELINE,
-)
-from tile2cu.core.program import (
-    Buffer,
-    If,
-    Loop,
-    Stmt,
-    While,
-)
+from tile2cu.core.decisions import PIPELINE
+from tile2cu.core.program import Buffer, If, Loop, Stmt, While
 from tile2cu.core.schedule import Hazard, Pipeline
 from tile2cu.rules.sync.hazards_of_branches import Branches
 from tile2cu.rules.sync.pending_accesses import Pending
