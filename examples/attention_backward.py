@@ -1,6 +1,6 @@
 """FlashAttention for training: the forward pass that stores each row's log-sum-exp, and the backward pass.
 
-Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). Neither pass stores the matrix of scores: the
+Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). The matrix of scores is not stored: the
 backward pass recomputes it from Q, K and Lse.
 """
 
@@ -140,10 +140,12 @@ def attention_backward(
     threads=None,
     dtype="float16",
 ):
-    """dQ, dK and dV of attention_forward, given dO, the gradient of its Output.
+    """dQ, dK and dV of Output = softmax(Q @ K^T / sqrt(dim)) @ V, given dO, the gradient of Output.
 
-    Q, K, V and dO must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude. Output and Lse must be those of
-    attention_forward for the same arguments.
+    With S = Q @ K^T / sqrt(dim) and P = exp2(S * log2(e) - Lse): dV = P^T @ dO, dS = P * (dO @ V^T - rowsum(dO *
+    Output)), dQ = dS @ K / sqrt(dim) and dK = dS^T @ Q / sqrt(dim). Output and Lse must be those of attention_forward
+    for the same arguments. Q, K, V and dO must be finite, and S less than 2**23 in magnitude, where float32 no longer
+    holds halves; P and dS are rounded to the type of the tensors, whose range dS must not exceed.
     """
     # Defaults: the fastest on an H200 (benchmarks/RESULTS.md).
     if block_M is None:
@@ -163,7 +165,7 @@ def attention_backward(
         K: T.Tensor(shape, dtype),
         V: T.Tensor(shape, dtype),
         Output: T.Tensor(shape, dtype),
-        Lse: T.Tensor(rows, accum_dtype),
+        Lse: T.Tensor(rows, accum_dtype),  # log2, not ln, of the sum of exp of a row of S
         dO: T.Tensor(shape, dtype),
         dQ: T.Tensor(shape, dtype),
         dK: T.Tensor(shape, dtype),
@@ -184,7 +186,7 @@ def attention_backward(
                 dO_local[i, j] *= o[i, j]
             T.reduce_sum(dO_local, delta, dim=1)
             T.copy(delta, Delta[bz, by, bx * block_P : (bx + 1) * block_P])
-            T.clear(o)
+            T.clear(o)  # zeros, to which blocks of keys add
             T.copy(o, dQ_sum[bz, bx * block_P : (bx + 1) * block_P, by, :])
 
         # gradients
@@ -196,7 +198,7 @@ def attention_backward(
             dsT_shared = T.alloc_shared((block_M, block_N), dtype)
             lse = T.alloc_shared((block_N,), accum_dtype)
             delta = T.alloc_shared((block_N,), accum_dtype)
-            # Keys are rows here: pT is the transposed matrix of probabilities, dsT the gradient of the scores.
+            # Keys are rows here: pT and dsT are the transposed matrices of probabilities and of the scores' gradients.
             pT = T.alloc_fragment((block_M, block_N), accum_dtype)
             pT_cast = T.alloc_fragment((block_M, block_N), dtype)
             dsT = T.alloc_fragment((block_M, block_N), accum_dtype)

@@ -14,7 +14,7 @@ def attention_varlen(
     heads,
     tokens,
     tokens_k,
-    max_seqlen,  # at least the longest sequence of Q: later queries are not computed
+    max_seqlen,  # at least the longest sequence of Q: rows of Output of later queries are not written
     dim,
     is_causal=False,
     group=1,
@@ -74,7 +74,7 @@ def attention_varlen(
             # A row may see no key of an iteration. Less than any score, and finite: never infinity - infinity.
             T.fill(scores_max, -1e30)
 
-            # A block without queries has no iterations; a causal one stops at the last key that its last query sees.
+            # Blocks past the end of their sequence compute nothing; a causal one stops at its last query's last key.
             last = T.min(length_k, diagonal + block_M) if is_causal else length_k
             loop_range = T.if_then_else(bx * block_M < length, T.ceildiv(T.max(0, last), block_N), 0)
 

@@ -10,7 +10,7 @@ def gemm_fp8_scaled(
     N,
     K,
     block_M=128,
-    parts=2,  # of 128 columns each; 1 for few rows, where more tiles fill the GPU, and without wgmma: 2 spill registers
+    parts=2,  # of 128 columns each; 1 for few rows, where more blocks fill the GPU, or without wgmma, where 2 spill
     num_stages=4,
     threads=256,
     dtype="float8_e4m3fn",
@@ -22,6 +22,7 @@ def gemm_fp8_scaled(
     Tensor cores accumulate float8 products with fewer bits than float32 has. So they accumulate 128 at a time; each
     partial sum is scaled and added in float32.
     """
+    assert parts in (1, 2), "a block computes 128 or 256 columns"
     group = 128  # elements of K, and rows of B, that share a scale
     groups = T.ceildiv(K, group)
 

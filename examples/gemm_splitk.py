@@ -94,9 +94,9 @@ def gemm_streamk(
     threads=256,
     dtype="float16",
 ):
-    """C += A @ B in float32. Every block executes the same number of iterations, or one less, across tile boundaries.
+    """C += A @ B in float32. Every block executes the same number of iterations, or one less, of one tile or several.
 
-    C must be initialised. Tiles of several blocks are added in an order that differs from run to run.
+    C must be initialised. Where blocks share a tile, their sums are added in an order that differs from run to run.
     """
     accum_dtype = "float32"
 
@@ -109,7 +109,7 @@ def gemm_streamk(
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
 
-            # Iterations are numbered over all tiles, one tile after another. This block's are `k_iter` to `last`.
+            # Iterations are numbered over all tiles, one tile after another. This block's are `k_iter` to `last` - 1.
             per_tile = T.ceildiv(K, block_K)
             total = T.ceildiv(M, block_M) * T.ceildiv(N, block_N) * per_tile
             last = (block + 1) * (total // programs) + T.min(block + 1, total % programs)

@@ -1,7 +1,7 @@
 """GEMM of 8-bit activations with ternary 2-bit weights, as BitNet b1.58 stores them: X @ W^T in integers.
 
 W[n, k] is -1, 0 or 1, stored plus 1 in bits 2 (k % 4) and 2 (k % 4) + 1 of byte k // 4 of its row. K is a multiple
-of 4. Y is exact; the caller applies the scales of X and W.
+of 4. Y is exact for K < 2**24, where no sum exceeds int32; the caller applies the scales of X and W.
 """
 
 import tilelang

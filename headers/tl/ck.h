@@ -104,8 +104,8 @@ using OneValue = std::conditional_t<
                                         ck_tile::sequence<1>, ck_tile::sequence<0>>>;
 
 // Combines the values that warps hold for the same row: each warp writes its own to LDS, all threads read all. All
-// threads of the block; a barrier before and after the reads.
-template <class Rows, class T, int size, class Function>
+// threads of the block. A barrier precedes the reads, and one follows them, unless the kernel uses the workspace once.
+template <bool once = false, class Rows, class T, int size, class Function>
 CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const Function& f) {
   using namespace ck_tile;
   using Encoding = typename Rows::StaticTileDistribution::DstrEncode;
@@ -125,7 +125,7 @@ CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const 
     for (int other = 1; other < parts; ++other) found = f(found, workspace[other * extent + row_of(i)]);
     rows(i) = found;
   });
-  block_sync_lds();
+  if constexpr (!once) block_sync_lds();
 }
 
 // ---- packed dot products --------------------------------------------------------------------------------------------

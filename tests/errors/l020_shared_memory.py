@@ -19,7 +19,7 @@ def kernel(M, N, block=64, block_K=256):
     return main
 
 # ---- expected ----
-# error[T2C-L020]: the tiles need 786,432 bytes of shared memory; sm_80 has 166,912 a block
+# error[T2C-L020]: the tiles need 786,432 bytes of shared memory; sm_80 has 166,912 per block
 #  --> l020_shared_memory.py:9:9
 #   |
 # 9 |         with T.Kernel(T.ceildiv(M, block), threads=256) as bx:

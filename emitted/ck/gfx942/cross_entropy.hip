@@ -160,8 +160,8 @@ struct Kernel {
         x(index) = inside ? logit : -tl::infinity<float>;
       });
       for (int e = 0; e < 1; ++e) previous[e] = largest[e];
-      // 2 waves hold a part each: exchanged through LDS, with two barriers: all have read what was exchanged before
-      // (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+      // 2 waves hold a part each: exchanged through LDS, with two barriers: all have stored their parts (RAW); all
+      // have read before the next exchange (WAR)  [select.reduce.workspace]
       auto parts_of_largest =
           make_static_distributed_tensor<float>(make_static_tile_distribution(tl::OneValue<threads>{}));
       set_tile(parts_of_largest, tl::ReduceMax::identity<float>());
@@ -170,8 +170,8 @@ struct Kernel {
       tl::reduce_across_warps(parts_of_largest, largest_workspace, tl::Maximum{});
       largest[0] = tl::Maximum{}(largest[0], parts_of_largest.get_thread_buffer()[0]);
       sweep_tile(x, [&](auto index) { x(index) = tl::exp2((x(index) - largest[0]) * log2e_1); });
-      // 2 waves hold a part each: exchanged through LDS, with two barriers: all have read what was exchanged before
-      // (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+      // 2 waves hold a part each: exchanged through LDS, with two barriers: all have stored their parts (RAW); all
+      // have read before the next exchange (WAR)  [select.reduce.workspace]
       auto parts_of_part =
           make_static_distributed_tensor<float>(make_static_tile_distribution(tl::OneValue<threads>{}));
       clear_tile(parts_of_part);

@@ -22,6 +22,7 @@
 //   V        in   float16  (batch, max_len, kv_heads, dim)  row-major
 //   lengths  in   int32    (batch)                          row-major
 //   Output   out  float16  (batch, kv_heads, group, dim)    row-major
+//   group: query heads that share one head of K and V
 //
 // A call launches at most 2 kernels: split (flash_decoding.py:51) and combine (flash_decoding.py:121). The workspace
 // holds partial (float32) and partial_lse (float32) between them.

@@ -222,12 +222,12 @@ struct Kernel {
     }
 
     // gemv.py:49-50
-    // 2 waves hold a part each: exchanged through LDS, with two barriers: all have read what was exchanged before
-    // (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+    // 2 waves hold a part each: exchanged through LDS, with a barrier: all have stored their parts (RAW)
+    // [select.reduce.workspace]
     clear_tile(total);
     block_tile_reduce(total, sums, sequence<1>{}, ReduceOp::Add{});
     block_tile_reduce_xor_sync(total, ReduceOp::Add{});
-    tl::reduce_across_warps(total, total_workspace, ReduceOp::Add{});
+    tl::reduce_across_warps<tl::used_once>(total, total_workspace, ReduceOp::Add{});
     auto C_tile = make_tile_window(C, make_tuple(number<block_N>{}), {bn * block_N});
     if (get_warp_id() % 2 == 0 && get_lane_id() % 64 == 0) store_tile(C_tile, tl::cast_tile<half_t>(total));
   }
@@ -262,8 +262,8 @@ extern "C" tl_status gemv(const void* A, const void* B, void* C, int N, int K, v
   const tl_status status = gemv_supports(N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B) || !tl::aligned<2>(C)) return TL_MISALIGNED;
-  // Accesses of all tensors have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
-  // single elements  [vector.tensor.alignment-dispatch]
+  // Accesses of all tensors have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
+  // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 ? gemv_kernel<tl::Aligned<16>> : gemv_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(N);
   return tl::launch(

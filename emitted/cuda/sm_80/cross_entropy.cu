@@ -119,12 +119,12 @@ __global__ void __launch_bounds__(threads)
       x(j) = inside ? logit : -tl::infinity<float>;
     });
     tl::copy(largest, previous);
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
+    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
     tl::reduce_max<0>(x, largest, tl::accumulate, largest_workspace);
     tl::parallel(x_layout{}, [&](auto j) { x(j) = tl::exp2((x(j) - largest(0)) * log2e); });
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
+    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
     tl::reduce_sum<0>(x, part, part_workspace);
     total(0) = total(0) * tl::exp2((previous(0) - largest(0)) * log2e) + part(0);
   }

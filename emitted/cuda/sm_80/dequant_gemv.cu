@@ -84,7 +84,7 @@ struct Shared {
   // 1,536 bytes in 3 stages; rows of 64 bytes, no swizzle  [layout.shared.plain]
   tl::Array<tl::SharedTile<uint8_t, block_N, block_K / group, tl::NoSwizzle>, num_stages> zeros;
   // 64 bytes; the parts of 2 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, block_N, 2> total_workspace;
+  tl::ReduceWorkspace<float, block_N, 2, tl::all_threads, tl::used_once> total_workspace;
 };
 static_assert(sizeof(Shared) == 41984, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
@@ -189,8 +189,8 @@ __global__ void __launch_bounds__(threads)
   }
 
   // dequant.py:180  T.reduce_sum(sums, total, dim=1)
-  // 2 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-  // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+  // 2 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW)
+  // [select.reduce.workspace]
   tl::reduce_sum<1>(sums, total, total_workspace);
 
   // dequant.py:184  T.copy(total, Y[m, bn * block_N])
@@ -221,8 +221,8 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   const tl_status status = dequant_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z) || !tl::aligned<2>(Y)) return TL_MISALIGNED;
-  // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
-  // elements  [vector.tensor.alignment-dispatch]
+  // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
+  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K / group % 16 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);

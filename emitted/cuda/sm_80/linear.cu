@@ -159,8 +159,8 @@ extern "C" tl_status linear(const void* X, const void* W, void* Y, int M, int N,
   const tl_status status = linear_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
-  // Accesses of X, W and Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
-  // single elements  [vector.tensor.alignment-dispatch]
+  // Accesses of X, W and Y have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
+  // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? linear_kernel<tl::Aligned<16>> : linear_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),

@@ -230,8 +230,8 @@ extern "C" tl_status linear_attention(const void* Q, const void* K, const void* 
   const tl_status status = linear_attention_supports(batch, seq_len, heads, dim_v, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, O, State)) return TL_MISALIGNED;
-  // Accesses of V, O and State have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
-  // single elements  [vector.tensor.alignment-dispatch]
+  // Accesses of V, O and State have up to 16 bytes where all of these rows are 16-byte aligned; else each copy
+  // tests its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
   const auto chosen =
       dim_v % 8 == 0 ? linear_attention_kernel<tl::Aligned<16>> : linear_attention_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(dim_v, block_V), heads, batch);

@@ -268,8 +268,8 @@ __global__ void __launch_bounds__(threads)
     // mla_decode.py:94-105  Online softmax. A row's reference is kept while its maximum exceeds it by at most slack
     // / scale; the accumulators are rescaled to it, by 1 while it is kept.
     tl::copy(scores_max, scores_max_prev);
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
+    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
     tl::reduce_max<1>(acc_s, scores_max, tl::accumulate, scores_max_workspace);
     tl::parallel(scores_max_layout{}, [&](auto i) {
       const bool grown = (scores_max(i) - scores_max_prev(i)) * scale > slack;
@@ -279,8 +279,8 @@ __global__ void __launch_bounds__(threads)
                  [&](auto i) { scores_scale(i) = tl::exp2((scores_max_prev(i) - scores_max(i)) * scale); });
     tl::parallel(acc_s_layout{},
                  [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
+    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
     tl::reduce_sum<1>(acc_s, scores_sum, scores_sum_workspace);
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
 

@@ -117,8 +117,8 @@ extern "C" tl_status reduce_rows(const void* X, void* Y, int M, int N, void* /*w
   const tl_status status = reduce_rows_supports(M, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
-  // Accesses of X have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
-  // elements  [vector.tensor.alignment-dispatch]
+  // Accesses of X have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
+  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? reduce_rows_kernel<tl::Aligned<16>> : reduce_rows_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(M, block_M));
   return tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(X), static_cast<float*>(Y), M, N);

@@ -56,7 +56,7 @@ constexpr int threads = 256;
 // ---- shared memory: 32 of 166,912 bytes per block -------------------------------------------------------------------
 struct Shared {
   // 32 bytes; the parts of 8 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, block_M, 8> sum_squares_workspace;
+  tl::ReduceWorkspace<float, block_M, 8, tl::all_threads, tl::used_once> sum_squares_workspace;
 };
 static_assert(sizeof(Shared) == 32, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
@@ -94,8 +94,8 @@ __global__ void __launch_bounds__(threads)
   // evict_last: it is read again soon
   tl::copy(tl::evict_last(X.tile(bx * block_M, 0)), x);
   tl::parallel(x_layout{}, [&](auto i, auto j) { squares(i, j) = x(i, j) * x(i, j); });
-  // 8 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-  // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+  // 8 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW)
+  // [select.reduce.workspace]
   tl::reduce_sum<1>(squares, sum_squares, sum_squares_workspace);
 
   // rmsnorm.py:54-58

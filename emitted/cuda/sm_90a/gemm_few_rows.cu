@@ -199,8 +199,8 @@ extern "C" tl_status gemm_few_rows(const void* A, const void* B, void* C, int M,
   const tl_status status = gemm_few_rows_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
-  // single elements  [vector.tensor.alignment-dispatch]
+  // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
+  // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 8 == 0 && N % 8 == 0 ? gemm_few_rows_kernel<tl::Aligned<16>> : gemm_few_rows_kernel<tl::AnyAlignment>;
   const dim3 grid(splits, tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -129,16 +129,16 @@ __global__ void __launch_bounds__(threads)
       x(e) = inside ? logit : -tl::infinity<float>;
     }
     copy(largest, previous);
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
+    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
     tl::accumulate_rows<tl::ReduceMax, tl::Sharing<32, 1, 4>>(tl::one_row(x), largest, largest_workspace,
                                                               make_identity_tensor(Shape<_1, _1>{}));
     CUTE_UNROLL
     for (int e = 0; e < size(x); ++e) {
       x(e) = tl::exp2((x(e) - largest(0)) * log2e);
     }
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-    // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
+    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
     tl::reduce_rows<tl::ReduceSum, tl::Sharing<32, 1, 4>>(tl::one_row(x), part, part_workspace,
                                                           make_identity_tensor(Shape<_1, _1>{}));
     total(0) = total(0) * tl::exp2((previous(0) - largest(0)) * log2e) + part(0);

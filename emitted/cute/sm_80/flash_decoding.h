@@ -28,6 +28,7 @@ extern "C" {
 //   V        in   float16  (batch, max_len, kv_heads, dim)     row-major
 //   lengths  in   int32    (batch)                             row-major
 //   Output   out  float16  (batch, kv_heads, group_size, dim)  row-major
+//   group_size: query heads that share one head of K and V
 //
 // Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
 // gives NaN.

@@ -59,7 +59,7 @@ constexpr int threads = 256;
 // ---- shared memory: 32 of 166,912 bytes per block -------------------------------------------------------------------
 struct Shared {
   // 32 bytes; the parts of 8 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, block_M, 8> sum_squares_workspace;
+  tl::ReduceWorkspace<float, block_M, 8, tl::all_threads, tl::used_once> sum_squares_workspace;
 };
 static_assert(sizeof(Shared) == 32, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(threads)
   for (int e = 0; e < size(x); ++e) {
     squares(e) = x(e) * x(e);
   }
-  // 8 warps hold a part each: exchanged through shared memory, with two barriers: all have read what was exchanged
-  // before (WAR), all have stored their parts (RAW)  [select.reduce.workspace]
+  // 8 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW)
+  // [select.reduce.workspace]
   tl::reduce_rows<tl::ReduceSum, tl::Sharing<32, 1, 8>>(squares_rowcol, sum_squares, sum_squares_workspace,
                                                         x_at_rowcol);
 

@@ -93,9 +93,12 @@ template <int least, class Grid> TL_DEVICE BlockCoord lpt_order(unsigned block, 
   return taken(BlockCoord{static_cast<int>(grid.x - 1 - rest / size), static_cast<int>(other % grid.y),
                           static_cast<int>(other / grid.y)});
 }
-template <int least> TL_DEVICE BlockCoord lpt_order() {
-  return lpt_order<least>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), gridDim);
+template <int least, class Index, class Grid> TL_DEVICE BlockCoord lpt_order_of(const Index& index, const Grid& grid) {
+  if (!is_numbered_in_32_bits(grid))
+    return {static_cast<int>(grid.x - 1 - index.x), static_cast<int>(index.y), static_cast<int>(index.z)};
+  return lpt_order<least>(index.x + grid.x * (index.y + grid.y * index.z), grid);
 }
+template <int least> TL_DEVICE BlockCoord lpt_order() { return lpt_order_of<least>(blockIdx, gridDim); }
 
 // The coordinates of tile `block` of a grid, x fastest. Any thread.
 template <class Grid> TL_DEVICE BlockCoord tile_coord(unsigned block, const Grid& grid) {

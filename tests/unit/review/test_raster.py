@@ -138,11 +138,13 @@ def test_blocks_of_a_grid_that_32_bits_do_not_number_keep_their_places(tmp_path:
     std::printf("%d,%d,%d ", tile.x, tile.y, tile.z);
   }
   const tl::BlockCoord inside = tl::contiguous_order_of<8>(Grid{9, 0, 0}, Grid{65536, 1, 1});
-  std::printf("%d,%d,%d ", inside.x, inside.y, inside.z);"""
+  std::printf("%d,%d,%d ", inside.x, inside.y, inside.z);
+  const tl::BlockCoord longest = tl::lpt_order_of<4>(Grid{9, 2, 3}, Grid{65536, 65535, 65535});
+  std::printf("%d,%d,%d ", longest.x, longest.y, longest.z);"""
     source = tmp_path / "large.cpp"
     source.write_text(PROGRAM.replace("CALLS", calls), encoding="utf-8")
     flags = [*host_flags(check=False), "-I", str(paths.headers_dir())]
     command = [find_gxx().path, *flags, str(source), "-o", str(tmp_path / "large")]
     subprocess.run(command, check=True)
     printed = subprocess.run([str(tmp_path / "large")], check=True, capture_output=True, text=True).stdout
-    assert printed.split() == ["9,2,3", "9,2,3", "8193,0,0"]
+    assert printed.split() == ["9,2,3", "9,2,3", "8193,0,0", "65526,2,3"]

@@ -555,7 +555,8 @@ class Program:
     makes when it traces the file, by their names; `rebound` are assignments in one arm of a branch to names that the
     other reads, in a loop, which the next iteration does not see. `doc` is the function's docstring, `about` the
     file's, without the paragraph that is its title, and both without paragraphs about other values of the arguments.
-    `choice` is how the values of its tile parameters were chosen, if they were to be.
+    `choice` is how the values of its tile parameters were chosen, if they were to be. `remarks` are the user's comments
+    on scalars and sizes, by their names.
     """
 
     name: str
@@ -580,6 +581,7 @@ class Program:
     dropped: tuple[tuple[Span, str], ...] = ()
     rebound: tuple[tuple[Span, str], ...] = ()
     choice: Choice | Unchosen | None = None
+    remarks: tuple[tuple[str, str], ...] = ()
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:

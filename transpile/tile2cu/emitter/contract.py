@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import TextWrapper
 
@@ -211,9 +212,17 @@ def _arguments(launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, .
         else:
             rows.append((ascii_name(param.name), "in", str(param.dtype), "scalar", ""))
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(5)]
-    return tuple(
-        ("  " + "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))).rstrip() for row in rows
-    )
+    table = ["  " + "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return (*map(str.rstrip, table), *_remarks(launches[0].program, printer))
+
+
+def _remarks(program: Program, printer: Printer) -> Iterator[str]:
+    """The user's comments on tensors, scalars and run-time sizes."""
+    tensors = ((param.name, param.comment) for param in program.params if isinstance(param, Buffer) and param.comment)
+    for name, remark in (*tensors, *program.remarks):
+        first, *more = wrapped(f"{printer.names(name)}: {remark}", _ROOM - 4)
+        yield f"  {first}"
+        yield from (f"    {line}" for line in more)
 
 
 def _edges(launches: tuple[Resolved, ...], printer: Printer, limits: tuple[str, ...]) -> str:
@@ -233,7 +242,7 @@ def _edges(launches: tuple[Resolved, ...], printer: Printer, limits: tuple[str, 
     text += "".join(f"{_whole(each, printer)}; else TL_NOT_SUPPORTED. " for each in whole)
     if unknown:
         passed = "it" if len(unknown) == 1 else "them"
-        text += f"No tensor's shape gives {listed(unknown)}: callers pass {passed} by name. "
+        text += f"No tensor's shape gives {listed(unknown)}: the caller states {passed}. "
     if even:
         names = listed([printer.text(last) for last in even])
         text += f"{names} must be even, since two elements share a byte; else TL_NOT_SUPPORTED. "

@@ -370,8 +370,8 @@ def _choice(resolved: Resolved, printer: Printer, more: tuple[Multiple, ...]) ->
     unknown = [printer.names(each.name) for each in viewed_tensors(resolved) if resolved.row_alignment(each) == 0]
     of = "all tensors" if more or not unknown else listed(unknown)
     comment = (
-        f"Accesses of {of} have up to {bytes_} bytes where all of these rows are {bytes_}-byte aligned; else they are "
-        f"of single elements  [{rule_of_rows(resolved)}]"
+        f"Accesses of {of} have up to {bytes_} bytes where all of these rows are {bytes_}-byte aligned; else each copy "
+        f"tests its addresses, and its accesses are narrower  [{rule_of_rows(resolved)}]"
     )
     kernel = resolved.function
     text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED}<{bytes_}>> : {kernel}<{ANY_ALIGNMENT}>;"

@@ -160,7 +160,6 @@ def _memory(target: Target) -> str:
 
 def _on(target: Target, message: str) -> str:
     """A message in the terms of a target's manuals."""
-    message = message.replace(" a block", " per block")
     return message.replace("shared memory", "LDS").replace("per block", "per workgroup") if target.is_amd else message
 
 

@@ -136,6 +136,7 @@ class Context:
     modules: dict[str, Env | None] = field(default_factory=dict)  # files next to the user's, by name
     constants: Constants = field(default_factory=Constants)
     derived: list[Derived] = field(default_factory=list)
+    remarks: dict[str, str] = field(default_factory=dict)  # the user's, on run-time sizes and scalars
     decided: dict[Expr, Decided] = field(default_factory=dict)  # comparisons of named numbers, by what holds
     recorder: Recorder = field(default_factory=Recorder)
     here: Span | None = None  # the call being carried out
@@ -193,6 +194,7 @@ class Context:
         """A size by its name: the number it is bound to, or a variable that is known only at run time."""
         found = self.bindings.find(name)
         if found is None:
+            self.remarks[name] = comment or self.remarks.get(name, "")
             return Var(INT32, name, Role.SIZE)
         value, origin = found
         return self.bind_static(name, value, span, formula="", comment=comment, origin=origin)

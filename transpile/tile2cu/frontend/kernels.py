@@ -297,6 +297,7 @@ class _Trace:
                     strides=annotation.strides,
                 )
             case DType():
+                self.cx.remarks[name] = param_comment(param)
                 return Var(annotation, name, Role.SCALAR)
             case Builtin(name="int" | "float" | "bool" as python):
                 return Var({"int": INT32, "float": FLOAT32, "bool": BOOL}[python], name, Role.SCALAR)
@@ -398,6 +399,7 @@ class _Trace:
             params=_as_params(names.apply(params)),
             outputs=outputs,
             sizes=tuple(Var(INT32, size, Role.SIZE) for size in sizes),
+            remarks=tuple((name, cx.remarks[name]) for name in (*recorder.params, *sizes) if cx.remarks.get(name)),
             constants=tuple(
                 replace(each, name=names.constants.get(key, key), computed=_in_terms_of(named, each.computed, names))
                 for key, each in constants

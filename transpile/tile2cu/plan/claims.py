@@ -19,12 +19,13 @@ class Claim:
 class Exchanged(Claim):
     """`parts` partial results of a reduction are exchanged in shared memory: of warps, or of groups of `lanes`.
 
-    `waves`: AMD's words for warps and shared memory.
+    `waves`: AMD's words for warps and shared memory. `once`: the kernel does so once, in memory of its own.
     """
 
     parts: int
     lanes: int | None
     waves: bool
+    once: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import loads, variables
-from tile2cu.analysis.prelude import around
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.accesses import buffers_written, loads, variables
+from tile2cu.analysis.prelude import around, behind
+from tile2cu.analysis.uses import all_expressions, read_in
 from tile2cu.core.decisions import (
     DOT_OF_FOUR,
     ELECTED_WRITERS,
@@ -128,9 +128,12 @@ def _claims(op: Parallel, resolved: Resolved) -> Iterator[Claim]:
 
 
 def _read_in_pipeline(op: Parallel, resolved: Resolved) -> tuple[Buffer, ...]:
-    """The tensors whose elements a loop over elements reads in each iteration of a pipelined loop."""
-    outer = (each for each in around(resolved.launch.body, op) if isinstance(each, Loop))
+    """The tensors whose elements a loop over elements reads in each iteration of a pipelined loop, and uses there."""
+    outer = [each for each in around(resolved.launch.body, op) if isinstance(each, Loop)]
     if all(resolved.facts.get(loop, PIPELINE) is None for loop in outer):
         return ()
+    body = outer[-1].body
+    if any(stmt is op for stmt in body) and not buffers_written(op) & read_in(behind(body, op)):
+        return ()  # the next iteration uses them
     found = (load.buffer for expr in all_expressions(op.body) for load in loads(expr, op.span))
     return tuple(dict.fromkeys(each.memory for each in found if each.memory.scope is Scope.GLOBAL))

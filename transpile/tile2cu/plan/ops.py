@@ -41,8 +41,9 @@ class FillLocal(Op):
 class Reduce(Op):
     """`dst` = reduction of `src` along `dim`, on top of dst's values where it `accumulates`.
 
-    `parts`: how many partial results, of other warps or lanes, are exchanged through a workspace; 1 where none are. A
-    `thread_local` reduction combines a thread's own elements only. With `keeps_nan`, a NaN is the maximum and minimum.
+    `parts`: how many partial results, of other warps or lanes, are exchanged through a workspace; 1 where none are.
+    `once`: the kernel exchanges them once, in memory of their own. A `thread_local` reduction combines a thread's own
+    elements only. With `keeps_nan`, a NaN is the maximum and minimum.
     """
 
     kind: Reduction
@@ -52,6 +53,7 @@ class Reduce(Op):
     accumulates: bool
     keeps_nan: bool
     parts: int
+    once: bool
     thread_local: bool
     threads: Threads
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import statements, users
 from tile2cu.core.decisions import AWAITED_AT, RETIRED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SCHEDULE
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Program, Stmt
-from tile2cu.core.schedule import Multiple, Retirement, Schedule, implied
+from tile2cu.core.schedule import InOrder, Multiple, Retirement, Schedule, implied
 from tile2cu.plan.grid_schedule import GridSchedule
 from tile2cu.targets import Target
 
@@ -37,11 +37,20 @@ class Resolved:
     def row_alignment(self, tensor: Buffer) -> int:
         """The bytes that the rows of a tensor start at multiples of; 0 where only a run-time check can tell.
 
-        What the launcher requires for another launch holds in this one as well.
+        What the launcher requires for another launch holds in this one as well. Prefetched vectors are loaded by
+        single elements.
         """
+        if self._loads_elements(tensor):
+            return max(1, tensor.dtype.bytes)
         condition = self.facts.get(tensor, ROW_ALIGNMENT_IF)
         given = condition is not None and implied(condition, self.required)
         return condition.of * tensor.dtype.bits // 8 if given and condition else self.facts[tensor, ROW_ALIGNMENT]
+
+    def _loads_elements(self, tensor: Buffer) -> bool:
+        """Whether each access to a tensor loads a vector that a pipelined loop prefetches to registers."""
+        copies = [copy for each in self.schedules if isinstance(each, InOrder) for copy in each.copies]
+        loaded = [copy for copy in copies if copy.src.buffer is tensor]
+        return bool(loaded) and len(users(self.launch.body, tensor)) == len(loaded)
 
     @functools.cached_property
     def scheduled(self) -> Mapping[Var, Expr]:

@@ -355,7 +355,7 @@ def _too_large(budget: SharedBudget, launch: Launch, context: Context) -> Tile2C
     table = "\n".join(f"{name:{width}}  {bytes_:>9,} bytes" for name, bytes_ in budget.tiles)
     return Tile2CuError(
         "T2C-L020",
-        f"the tiles need {budget.total:,} bytes of shared memory; {context.target.arch} has {budget.limit:,} a block",
+        f"the tiles need {budget.total:,} bytes of shared memory; {context.target.arch} has {budget.limit:,} per block",
         launch.span,
         notes=(Note(table),),
     )

@@ -64,7 +64,9 @@ def _sentence(claim: Claim, names: Names) -> str:
         case Exchanged():
             warps, through = ("waves", "LDS") if claim.waves else ("warps", "shared memory")
             who = warps if claim.lanes is None else f"groups of {claim.lanes} lanes"
-            order = "two barriers: all have read what was exchanged before (WAR), all have stored their parts (RAW)"
+            order = "a barrier: all have stored their parts (RAW)"
+            if not claim.once:
+                order = "two barriers: all have stored their parts (RAW); all have read before the next exchange (WAR)"
             return f"{claim.parts} {who} hold a part each: exchanged through {through}, with {order}"
         case Ends():
             return _ended(claim, names)

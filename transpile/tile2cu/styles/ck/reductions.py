@@ -99,7 +99,8 @@ def _across_threads(
         yield f"block_tile_reduce_xor_sync({into}, {function});"
     if op.parts > 1:
         workspace = printer.names(f"{op.dst.name}_workspace")
-        yield f"{words.REDUCE_WARPS}({into}, {workspace}, {function});"
+        once = f"<{words.USED_ONCE}>" * op.once
+        yield f"{words.REDUCE_WARPS}{once}({into}, {workspace}, {function});"
 
 
 def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes: bool) -> Iterator[str]:
