@@ -21,6 +21,7 @@ def cache(longest: int) -> list[np.ndarray]:
 def test_nan_behind_the_end_of_a_sequence_reaches_results_through_v_alone(target: str) -> None:
     kernel = load("flash_decoding.py", dim=64, group=5, num_split=1, target=target)
     assert "// Masked rows of V (lengths decides which) in tiles that iterations load" in kernel.source
+    assert "Masked rows of K (lengths decides which) are loaded, but" in kernel.source.replace("\n// ", " ")
     q, k, v, lengths = cache(150)
     expected = run(kernel, [q, k, v, lengths], TYPES)[0]
     unused = np.where(np.arange(150)[None, :, None, None] >= lengths[:, None, None, None], np.nan, 0)
@@ -45,6 +46,7 @@ def test_with_zero_tail_latents_behind_the_end_may_be_nan(page_size: int) -> Non
     sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "page_size": page_size, "zero_tail": True}
     kernel = load("mla_decode.py", target="cuda:sm_80", **sizes)
     assert "// Masked rows of KV (lengths decides which) are not loaded" in kernel.source
+    assert "Masked rows of K_pe (lengths decides which) are loaded, but" in kernel.source.replace("\n// ", " ")
     rng = np.random.Generator(np.random.PCG64(6))
     latents, positions = (rng.normal(size=(2, 128, cols)) for cols in (128, 32))
     q, q_pe = (rng.normal(size=(2, 16, cols)) for cols in (128, 32))

@@ -46,7 +46,8 @@
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
 // that its workgroup reads.
 // Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
-// gives NaN.
+// gives NaN. Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores after the
+// MMA: they may hold NaN or infinity.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
 // zeros are loaded and take part in the result as elements do.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.

@@ -159,6 +159,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
+  // each lane stores 32 x 4 bytes; 4 lanes store 16 consecutive bytes, half a sector's size, in each of 8 rows
   tl::copy(C_local, C.tile(by * block_M, bx * block_N));
 }
 

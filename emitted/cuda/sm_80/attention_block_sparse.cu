@@ -223,6 +223,7 @@ __global__ void __launch_bounds__(threads)
   // dividing each element.
   tl::parallel(scores_max_layout{}, [&](auto i) { row_sum(i) = row_sum(i) > 0.0f ? 1.0f / row_sum(i) : 0.0f; });
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= row_sum(i); });
+  // each lane stores 32 x 4 bytes; 4 lanes store 16 consecutive bytes, half a sector's size, in each of 8 rows
   tl::copy(acc_o, Output(bz, by, tl::all, tl::all).tile(bx * block_M, 0));
 }
 

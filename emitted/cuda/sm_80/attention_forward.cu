@@ -232,6 +232,7 @@ __global__ void __launch_bounds__(threads)
     logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale;
   });
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_sum(i); });
+  // each lane stores 16 x 4 bytes; 4 lanes store 16 consecutive bytes, half a sector's size, in each of 8 rows
   tl::copy(acc_o, Output(bz, tl::all, by, tl::all).tile(bx * block_M, 0));
   tl::copy(logsum, Lse(bz, by, tl::all).tile(bx * block_M));
 }

@@ -39,7 +39,9 @@
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
 // that its block reads.
-// Masked rows of V (lengths decides which) are not loaded, the tile has zeros in their place: they may hold NaN.
+// Masked rows of V (lengths decides which) are not loaded, the tile has zeros in their place: they may hold NaN or
+// infinity. Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores after the
+// MMA: they may hold NaN or infinity.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
 // zeros are loaded and take part in the result as elements do.
 // Runs on compute capability 8.0 and later, where a block may have 69,632 bytes of shared memory
@@ -262,6 +264,7 @@ __global__ void __launch_bounds__(threads)
   tl::parallel(scores_max_layout{}, [&](auto i) { scores_scale(i) = logsum(i) > 0.0f ? 1.0f / logsum(i) : 0.0f; });
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale; });
+  // each lane stores 32 x 8 bytes; 4 lanes store 32 consecutive bytes, a sector's size, in each of 8 rows
   tl::copy(acc_o, partial(b, head, part, tl::all, tl::all).tile(g, 0));
   tl::copy(logsum, partial_lse(b, head, part, tl::all).tile(g));
 }

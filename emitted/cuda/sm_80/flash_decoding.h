@@ -30,7 +30,9 @@ extern "C" {
 //   lengths  in   int32    (batch)                          row-major
 //   Output   out  float16  (batch, kv_heads, group, dim)    row-major
 //
-// Masked rows of V (lengths decides which) are not loaded, the tile has zeros in their place: they may hold NaN.
+// Masked rows of V (lengths decides which) are not loaded, the tile has zeros in their place: they may hold NaN or
+// infinity. Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores after the
+// MMA: they may hold NaN or infinity.
 //
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of flash_decoding.cu.
 //

@@ -153,6 +153,8 @@ __global__ void __launch_bounds__(threads)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) {
     C_local(i, j) = 0.5f * C_local(i, j) * (1.0f + tl::erf(C_local(i, j) * 0.70710678f));
   });
+  // each lane stores 32 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+  // bytes, half a sector's size, in each of 8 rows
   tl::copy(C_local, C.tile(by * block_M, bx * block_N));
 }
 

@@ -166,6 +166,8 @@ __global__ void __launch_bounds__(threads)
       }
 
       // gemm_batched.py:51  T.copy(C_local, C[b, by * block_M, bx * block_N])
+      // each lane stores 32 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+      // bytes, half a sector's size, in each of 8 rows
       tl::copy(C_local, C(b, tl::all, tl::all).tile(by * block_M, bx * block_N));
     }
   }

@@ -177,6 +177,8 @@ __global__ void __launch_bounds__(threads)
   // gemm_batched.py:98  if first + block_M <= end:
   if (first + block_M <= end) {
     // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
+    // each lane stores 32 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+    // bytes, half a sector's size, in each of 8 rows
     tl::copy(C_local, C.tile(first, bx * block_N));
   } else {
     // gemm_batched.py:101  for i, j in T.Parallel(block_M, block_N):

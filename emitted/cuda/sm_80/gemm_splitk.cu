@@ -154,6 +154,8 @@ __global__ void __launch_bounds__(threads)
   }
 
   // gemm_splitk.py:42  T.copy(C_local, parts[bz, by * block_M, bx * block_N])
+  // each lane stores 32 x 8 bytes, where rows are aligned, else single elements; 4 lanes store 32 consecutive
+  // bytes, a sector's size, in each of 8 rows
   tl::copy(C_local, parts(bz, tl::all, tl::all).tile(by * block_M, bx * block_N));
 }
 

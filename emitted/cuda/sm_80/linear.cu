@@ -134,6 +134,8 @@ __global__ void __launch_bounds__(threads)
   }
 
   // linear.py:24  T.copy(Y_local, Y[by * block_M, bx * block_N])
+  // each lane stores 16 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+  // bytes, half a sector's size, in each of 8 rows
   tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));
 }
 

@@ -200,10 +200,14 @@ __global__ void __launch_bounds__(threads)
 
     // linear_attention.py:65-67
     tl::parallel(o_layout{}, [&](auto i, auto j) { o(i, j) *= scale; });
+    // each lane stores 16 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+    // bytes, half a sector's size, in each of 8 rows
     tl::copy(o, O(b, tl::all, h, tl::all).tile(t, bv * block_V));
   }
 
   // linear_attention.py:68  T.copy(state, State[b, h, :, bv * block_V : (bv + 1) * block_V])
+  // each lane stores 16 x 8 bytes, where rows are aligned, else single elements; 4 lanes store 32 consecutive
+  // bytes, a sector's size, in each of 8 rows
   tl::copy(state, State(b, h, tl::all, tl::all).tile(0, bv * block_V));
 }
 

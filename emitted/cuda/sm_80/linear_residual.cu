@@ -140,6 +140,8 @@ __global__ void __launch_bounds__(threads)
   // linear.py:51-53
   tl::parallel(Y_local_layout{},
                [&](auto i, auto j) { Y_local(i, j) += tl::cast<float>(R(by * block_M + i, bx * block_N + j)); });
+  // each lane stores 16 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+  // bytes, half a sector's size, in each of 8 rows
   tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));
 }
 

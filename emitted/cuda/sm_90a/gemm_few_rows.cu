@@ -173,6 +173,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads)
 
     // gemm_few_rows.py:55-57
     tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
+    // each lane stores 4 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+    // bytes, half a sector's size, in each of 8 rows
     tl::copy(C_local, C.tile(by * block_M, bx * block_N));
   }
 }

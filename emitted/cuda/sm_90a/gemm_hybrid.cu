@@ -299,6 +299,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // gemm_hybrid.py:109  if not whole:
     if (!work.whole) {
       // gemm_hybrid.py:110  T.copy(C_local, parts[part_index * split_tiles + split_tile, 0, 0])
+      // each lane stores 96 x 8 bytes; 4 lanes store 32 consecutive bytes, a sector's size, in each of 8 rows
       tl::copy(C_local, parts(part_index * schedule.split_tiles + work.split_tile, tl::all, tl::all).tile(0, 0));
     }
 

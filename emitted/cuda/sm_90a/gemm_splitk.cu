@@ -180,6 +180,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 
   // gemm_splitk.py:42  T.copy(C_local, parts[bz, by * block_M, bx * block_N])
+  // each lane stores 64 x 8 bytes; 4 lanes store 32 consecutive bytes, a sector's size, in each of 8 rows
   tl::copy(C_local, parts(bz, tl::all, tl::all).tile(by * block_M, bx * block_N));
 }
 

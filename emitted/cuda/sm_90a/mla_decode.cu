@@ -34,7 +34,8 @@
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
 // that its block reads.
 // Masked rows of KV (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
-// gives NaN.
+// gives NaN. Masked rows of K_pe (lengths decides which) are loaded, but minus infinity replaces their scores after the
+// MMA: they may hold NaN or infinity.
 // The elements of block_table (index KV and K_pe along pages) and lengths (trip counts; index block_table along
 // max_pages) are not validated: where they lead out of bounds, zeros are loaded and take part in the result as elements
 // do; an index that is loaded from outside of block_table is 0, and the data there are used. Where KV or K_pe is empty

@@ -195,6 +195,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::gemm_wait<0>(Y_local);
 
   // w2a8.py:35  T.copy(Y_local, Y[by * block_M, bx * block_N])
+  // each lane stores 16 x 8 bytes, where rows are aligned, else single elements; 4 lanes store 32 consecutive
+  // bytes, a sector's size, in each of 8 rows
   tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));
 }
 

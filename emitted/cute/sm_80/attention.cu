@@ -291,6 +291,7 @@ __global__ void __launch_bounds__(threads)
       acc_o_rowcol(r, c) *= logsum(r);
     }
   }
+  // each lane stores 32 x 4 bytes; 4 lanes store 16 consecutive bytes, half a sector's size, in each of 8 rows
   tl::store_tile(Output_store{}, tl::converted<half_t>(acc_o), Output(bz, _, by, _), make_coord(bx * block_M, 0),
                  Shape<Int<block_M>, Int<dim>>{});
 }

@@ -41,7 +41,8 @@
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
 // that its block reads.
 // Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
-// gives NaN.
+// gives NaN. Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores after the
+// MMA: they may hold NaN or infinity.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
 // zeros are loaded and take part in the result as elements do.
 // Runs on compute capability 8.0 and later, where a block may have 81,920 bytes of shared memory
@@ -324,6 +325,7 @@ __global__ void __launch_bounds__(threads)
   for (int e = 0; e < size(logsum); ++e) {
     logsum(e) = tl::log2(logsum(e)) + scores_max(e) * scale;
   }
+  // each lane stores 32 x 8 bytes; 4 lanes store 32 consecutive bytes, a sector's size, in each of 8 rows
   tl::store_tile(partial_store{}, acc_o, partial(b, head, part, _, _), make_coord(g, 0),
                  Shape<Int<block_H>, Int<dim>>{});
   CUTE_UNROLL

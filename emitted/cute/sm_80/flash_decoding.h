@@ -31,7 +31,8 @@ extern "C" {
 //   group_size: query heads that share one head of K and V
 //
 // Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
-// gives NaN.
+// gives NaN. Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores after the
+// MMA: they may hold NaN or infinity.
 //
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of flash_decoding.cu.
 //

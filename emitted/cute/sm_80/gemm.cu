@@ -185,6 +185,8 @@ __global__ void __launch_bounds__(threads)
   }
 
   // gemm.py:63  T.copy(C_local, C[by * block_M, bx * block_N])
+  // each lane stores 32 x 8 bytes, where rows are aligned, else single elements; 4 lanes store 32 consecutive
+  // bytes, a sector's size, in each of 8 rows
   tl::store_tile(C_store{}, C_local, C, make_coord(by * block_M, bx * block_N), Shape<Int<block_M>, Int<block_N>>{});
 }
 

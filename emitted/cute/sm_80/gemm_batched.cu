@@ -197,6 +197,8 @@ __global__ void __launch_bounds__(threads)
       }
 
       // gemm_batched.py:51  T.copy(C_local, C[b, by * block_M, bx * block_N])
+      // each lane stores 32 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+      // bytes, half a sector's size, in each of 8 rows
       tl::store_tile(C_store{}, tl::converted<half_t>(C_local), tl::slice_or_empty(C, b, _, _),
                      make_coord(by * block_M, bx * block_N), Shape<Int<block_M>, Int<block_N>>{});
     }

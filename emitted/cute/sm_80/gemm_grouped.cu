@@ -207,6 +207,8 @@ __global__ void __launch_bounds__(threads)
   // gemm_batched.py:98  if first + block_M <= end:
   if (first + block_M <= end) {
     // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
+    // each lane stores 32 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+    // bytes, half a sector's size, in each of 8 rows
     tl::store_tile(C_store{}, tl::converted<half_t>(C_local), C, make_coord(first, bx * block_N),
                    Shape<Int<block_M>, Int<block_N>>{});
   } else {

@@ -174,6 +174,8 @@ __global__ void __launch_bounds__(threads)
   }
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
+  // each lane stores 64 x 4 bytes, where rows are aligned, else single elements; 4 lanes store 16 consecutive
+  // bytes, half a sector's size, in each of 8 rows
   tl::store_tile(C_store{}, tl::converted<half_t>(C_local), C, make_coord(by * block_M, bx * block_N),
                  Shape<Int<block_M>, Int<block_N>>{});
 }

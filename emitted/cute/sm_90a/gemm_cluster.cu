@@ -199,6 +199,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(block_threads)
   // gemm_cluster.py:53  with T.ws(0, 1):
   if (tl::group() == 0) {
     // gemm_cluster.py:54  T.copy(C_local, C[by * block_M, bx * block_N])
+    // each lane stores 64 x 4 bytes; 4 lanes store 16 consecutive bytes, half a sector's size, in each of 8 rows
     tl::store_tile(C_store{}, tl::converted<half_t>(C_local), C, make_coord(by * block_M, bx * block_N),
                    Shape<Int<block_M>, Int<block_N>>{});
   }

@@ -31,7 +31,8 @@ extern "C" {
 //   Output       out  float16  (batch, heads, dim)         row-major
 //
 // Masked rows of KV (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
-// gives NaN.
+// gives NaN. Masked rows of K_pe (lengths decides which) are loaded, but minus infinity replaces their scores after the
+// MMA: they may hold NaN or infinity.
 //
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of mla_decode.cu.
 //

@@ -250,6 +250,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   warpgroup_fence_operand(Y_local);
 
   // w2a8.py:35  T.copy(Y_local, Y[by * block_M, bx * block_N])
+  // each lane stores 16 x 8 bytes, where rows are aligned, else single elements; 4 lanes store 32 consecutive
+  // bytes, a sector's size, in each of 8 rows
   tl::store_tile(Y_store{}, Y_local, Y, make_coord(by * block_M, bx * block_N), Shape<Int<block_M>, Int<block_N>>{});
 }
 

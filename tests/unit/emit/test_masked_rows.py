@@ -37,3 +37,21 @@ def test_masked_rows_are_zero_where_no_load_reaches_them(limit: str, mask: str, 
     for head in found:
         assert ("Masked rows of V (lengths decides which) are not loaded" in head) is zeroed
         assert ("NaN or infinity in them gives NaN" in head) is not zeroed
+
+
+MASKED = "Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores"
+
+
+def test_scores_of_masked_rows_are_replaced_where_nothing_reads_them_before(tmp_path: Path) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    (gemm,) = (each for each in text.splitlines() if "T.gemm(Q_shared, K_shared, acc_s" in each)
+    indent = gemm[: gemm.index("T.gemm")]
+    first = text.index(f"{indent}for i, j in T.Parallel(block_H, block_N):\n")
+    mask = text[first : text.index(gemm)]
+    assert MASK in mask and mask.count("\n") == 2
+    written = mask.replace(", 0, ", ", acc_s[i, j], ")
+    reads = f"{indent}T.reduce_max(acc_s, scores_max, dim=1, clear=False)\n"
+    line = gemm + "\n"
+    for changed, replaced in ((line + written, True), (line + reads + written, False)):
+        for head in heads(text.replace(mask + line, changed), tmp_path):
+            assert (MASKED in head) is replaced

@@ -1,4 +1,4 @@
-"""Rows that an MMA multiplies by the zeros of masked elements: NaN or infinity in them reaches the result."""
+"""Rows whose elements a mask takes out: whether NaN or infinity in them reaches the result."""
 
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
@@ -6,7 +6,8 @@ from math import isinf
 
 from tile2cu.analysis.accesses import parts_of
 from tile2cu.analysis.bounds import linear_of
-from tile2cu.analysis.control import conditions_on, places
+from tile2cu.analysis.control import Place, conditions_on, places
+from tile2cu.analysis.uses import readers, users
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Scope, Stmt, Store
 from tile2cu.core.program import walk_stmts as walk_body
@@ -27,6 +28,73 @@ def masked_operands(body: tuple[Stmt, ...]) -> _Found:
 def zeroed_operands(body: tuple[Stmt, ...]) -> _Found:
     """The same for tensors whose masked rows are not loaded: the tile has zeros there."""
     return _operands(body, loaded=False)
+
+
+def replaced_operands(body: tuple[Stmt, ...]) -> _Found:
+    """The same for tensors whose masked rows are loaded and multiplied, and minus infinity replaces the results.
+
+    That is, the next access to the accumulator behind its MMAs is the mask, and only they read the tile.
+    """
+    stmts, found = list(walk_body(body)), dict[Buffer, tuple[Buffer, ...]]()
+    values: dict[Expr, Expr] = {stmt.var: stmt.value for stmt in stmts if isinstance(stmt, Let)}
+    of_tile = {load.dst.buffer.memory: load for load in stmts if isinstance(load, Copy) and _is_load(load)}
+    others = {tensor for tensor, _ in (*masked_operands(body), *zeroed_operands(body))}
+    for place in places(body):
+        condition = _replaces(place, values)
+        if condition is None:
+            continue
+        assert isinstance(place.stmt, Store)
+        mmas = _mmas_before(place, body)
+        for tile in dict.fromkeys(op.b.buffer.memory for op in mmas if op.transpose_b):
+            tensor = of_tile[tile].src.buffer.memory if tile in of_tile else None
+            if tensor is None or tensor in others or any(op not in mmas for op in readers(body, tile)):
+                continue
+            if not _asks_of_extents_alone(condition, tensor, values):
+                found[tensor] = tuple(dict.fromkeys(_tensors_of(condition, values)))
+    return tuple(found.items())
+
+
+def _replaces(place: Place, values: Mapping[Expr, Expr]) -> Expr | None:
+    """The condition of a mask that keeps elements of a fragment, or minus infinity replaces them; None of others."""
+    match place.stmt:
+        case Store(
+            buffer=tile,
+            indices=indices,
+            value=Call(
+                function="if_then_else", args=(Binary(op="<") as condition, Load(buffer=of, indices=same), other)
+            ),
+        ) if tile is of and indices == same and _is_minus_infinity(other):
+            extent = place.elements.get(indices[-1]) if isinstance(indices[-1], Var) else None
+            needed = [each for each in place.path if isinstance(each[0], If)][-1:]
+            guards = conditions_on(tuple(needed))
+            if extent is not None and all(
+                _holds_where_masked(*each, condition, indices[-1], extent, values) for each in guards
+            ):
+                return condition
+    return None
+
+
+def _holds_where_masked(
+    guard: Expr, holds: bool, condition: Expr, column: Expr, extent: Expr, values: Mapping[Expr, Expr]
+) -> bool:
+    """Whether `guard` is that the last column is masked: `at the last column >= end` for `at a column < end`."""
+    assert isinstance(condition, Binary)
+    if not holds or not isinstance(guard, Binary) or guard.op != ">=":
+        return False
+    past = linear_of(condition.lhs, values).plus(linear_of(condition.rhs, values), -1)
+    past = past.plus(linear_of(extent, values)).plus(linear_of(column), -1)
+    found = linear_of(guard.lhs, values).plus(linear_of(guard.rhs, values), -1).plus(past, -1)
+    return not found.terms and found.constant >= -1
+
+
+def _mmas_before(place: Place, body: tuple[Stmt, ...]) -> list[Gemm]:
+    """The MMAs whose accumulator is the tile that a statement stores to, where it is the next access behind them."""
+    assert isinstance(place.stmt, Store)
+    around = (*place.around, place.stmt)
+    uses = users(body, place.stmt.buffer)
+    first = next((n for n, each in enumerate(uses) if any(each is outer for outer in around)), 0)
+    last = next((n for n in range(first - 1, -1, -1) if not isinstance(uses[n], Gemm)), -1)
+    return [op for op in uses[last + 1 : first] if isinstance(op, Gemm) and op.c.buffer is place.stmt.buffer]
 
 
 def _operands(body: tuple[Stmt, ...], *, loaded: bool) -> _Found:

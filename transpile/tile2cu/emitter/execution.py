@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.determinism import depends_on_order, summed_in_any_order
 from tile2cu.analysis.indexing import Index, element_indices
-from tile2cu.analysis.masked_operands import masked_operands, zeroed_operands
+from tile2cu.analysis.masked_operands import masked_operands, replaced_operands, zeroed_operands
 from tile2cu.analysis.sum_order import sum_order
 from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
@@ -156,7 +156,12 @@ def masked(launches: tuple[Resolved, ...]) -> str:
     for tensor, deciding in dict.fromkeys(each for body in bodies for each in zeroed_operands(body)):
         sentences.append(
             f"Masked rows of {ascii_name(tensor.name)}{_decided(deciding)} are not loaded, the tile has zeros in "
-            "their place: they may hold NaN."
+            "their place: they may hold NaN or infinity."
+        )
+    for tensor, deciding in dict.fromkeys(each for body in bodies for each in replaced_operands(body)):
+        sentences.append(
+            f"Masked rows of {ascii_name(tensor.name)}{_decided(deciding)} are loaded, but minus infinity "
+            "replaces their scores after the MMA: they may hold NaN or infinity."
         )
     return " ".join(sentences)
 

@@ -43,6 +43,21 @@ class StoredByLanes(Claim):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredByWarps(Claim):
+    """An accumulator of a tensor core leaves for a tensor by `count` stores of `bytes` bytes per lane.
+
+    `lanes` neighbours store `lanes` x `bytes` consecutive bytes in each of `rows` rows at a time. `if_aligned`: where
+    rows start at multiples of `bytes`; elsewhere elements are stored one at a time.
+    """
+
+    count: int
+    bytes: int
+    lanes: int
+    rows: int
+    if_aligned: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class AddedByTma(Claim):
     """TMA adds the staged rows to the tensor while the block continues."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.access_width import access_bytes
+from tile2cu.analysis.access_width import access_bytes, run_of
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     CALL,
@@ -16,6 +16,7 @@ from tile2cu.core.decisions import (
     STREAMING,
 )
 from tile2cu.core.expr import static_value
+from tile2cu.core.layout import MmaAccumulator, WgmmaAccumulator
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator
 from tile2cu.core.program import Copy, Region, Scope, Stmt
 from tile2cu.plan.claims import (
@@ -26,6 +27,7 @@ from tile2cu.plan.claims import (
     Staged,
     StoredByLanes,
     StoredByTma,
+    StoredByWarps,
     Streams,
     TmaBoxes,
 )
@@ -61,6 +63,7 @@ def copy_claims(op: Copy, resolved: Resolved) -> Iterator[Claim]:
         yield Evicts(policy=op.evict)
     else:
         yield from _stored_by_lanes(op, resolved)
+        yield from _stored_by_warps(op, resolved)
 
 
 def _stored_by_lanes(op: Copy, resolved: Resolved) -> Iterator[StoredByLanes]:
@@ -76,6 +79,20 @@ def _stored_by_lanes(op: Copy, resolved: Resolved) -> Iterator[StoredByLanes]:
     rounded = str(dst.dtype) if dst.dtype.bytes < op.src.buffer.dtype.bytes and dst.dtype.is_float else ""
     known = resolved.row_alignment(dst) >= width
     yield StoredByLanes(columns=columns, count=row * size // width, bytes=width, rounded=rounded, if_aligned=not known)
+
+
+def _stored_by_warps(op: Copy, resolved: Resolved) -> Iterator[StoredByWarps]:
+    """How an accumulator of a tensor core leaves for a tensor (headers/tl/common/copy.h)."""
+    layout, dst = resolved.facts.get(op.src.buffer, LAYOUT), op.dst.buffer
+    if not isinstance(layout, MmaAccumulator | WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
+        return
+    if op.transposed or dst.strides is not None or dst.dtype.bits % 8 or op.dst.kept[-1:] != (dst.rank - 1,):
+        return
+    known = resolved.row_alignment(dst)
+    bytes_ = min(access_bytes(run_of(layout) or 1, dst.dtype), known or _WIDEST)
+    lanes, rows = layout.along(1).lanes, layout.along(0).lanes
+    count = layout.registers * dst.dtype.bytes // bytes_
+    yield StoredByWarps(count=count, bytes=bytes_, lanes=lanes, rows=rows, if_aligned=known == 0)
 
 
 _WARP_ROWS = 16  # of a staging tile: headers/tl/common/sm90/boxes.h, BoxRows

@@ -168,6 +168,8 @@ __global__ void __launch_bounds__(threads)
   }
 
   // gemm.py:63  Fused epilogue: C is stored once, with bias and activation applied.
+  // each lane stores 32 x 8 bytes, where rows are aligned, else single elements; 4 lanes store 32 consecutive
+  // bytes, a sector's size, in each of 8 rows
   tl::store_tile(C_store{}, C_local, C, make_coord(by * block_M, bx * block_N), Shape<Int<block_M>, Int<block_N>>{});
 }
 

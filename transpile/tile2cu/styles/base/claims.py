@@ -29,6 +29,7 @@ from tile2cu.plan.claims import (
     Staged,
     StoredByLanes,
     StoredByTma,
+    StoredByWarps,
     StoredLast,
     Streams,
     TmaBoxes,
@@ -44,6 +45,8 @@ _EVICTED = {
     "evict_first": "evict_first: nothing reads it again",
     "evict_last": "evict_last: it is read again soon",
 }
+# Bytes that a warp stores to a row. [CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"]
+_SECTORS = {32: ", a sector's size,", 16: ", half a sector's size,"}
 
 
 def fence_comment(op: ProxyFence, names: Names) -> tuple[str, ...]:
@@ -125,6 +128,13 @@ def _moved(claim: Claim) -> str:
             count = f"{each} per thread for each tile" if per_thread else f"{each} per tile"
             where = f", where rows start at multiples of {claim.bytes} bytes" if claim.if_aligned else ""
             return f"cp.async.{cache} of {claim.bytes} bytes, {count}{where}"
+        case StoredByWarps():
+            span = claim.lanes * claim.bytes
+            aligned = ", where rows are aligned, else single elements" if claim.if_aligned else ""
+            return (
+                f"each lane stores {claim.count} x {claim.bytes} bytes{aligned}; {claim.lanes} lanes store {span} "
+                f"consecutive bytes{_SECTORS.get(span, '')} in each of {claim.rows} rows"
+            )
         case _:
             return ""
 
