@@ -17,7 +17,7 @@ def attention(
     is_causal=False,
     group=1,  # query heads that share one head of K and V
     window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
-    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights reach about 2**slack
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights <= 2**(slack + 1/2)
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,
@@ -32,6 +32,7 @@ def attention(
     r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
     2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
+    assert slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16"
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)
     kv_shape = (batch, seq_len, heads // group, dim)
@@ -104,8 +105,8 @@ def attention(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # The reference is kept until the maximum exceeds it by more than slack / scale: weights reach
-                    # about 2**slack, which float16 holds, and scores_scale is 1.
+                    # The reference is kept until the maximum exceeds it by more than slack / scale; while it is
+                    # kept, scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

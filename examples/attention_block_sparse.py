@@ -16,7 +16,7 @@ def attention_block_sparse(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights reach about 2**slack
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights <= 2**(slack + 1/2)
     block_M=64,  # queries per block of the mask
     block_N=64,  # keys per iteration, a block of the mask
     num_stages=2,
@@ -33,6 +33,7 @@ def attention_block_sparse(
     r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
     2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
+    assert slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16"
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, heads, seq_len, dim)
     accum_dtype = "float32"
@@ -91,8 +92,8 @@ def attention_block_sparse(
                     T.copy(scores_max, scores_max_prev)
                     T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                     if slack:
-                        # The reference is kept until the maximum exceeds it by more than slack / scale: weights
-                        # reach about 2**slack, which float16 holds, and scores_scale is 1.
+                        # The reference is kept until the maximum exceeds it by more than slack / scale; while it
+                        # is kept, scores_scale is 1.
                         for i in T.Parallel(block_M):
                             grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                             scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

@@ -18,7 +18,7 @@ def attention_varlen(
     dim,
     is_causal=False,
     group=1,
-    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights reach about 2**slack
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights <= 2**(slack + 1/2)
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,
@@ -35,6 +35,7 @@ def attention_varlen(
     r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
     2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
+    assert slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16"
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"
 
@@ -98,8 +99,8 @@ def attention_varlen(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # The reference is kept until the maximum exceeds it by more than slack / scale: weights reach
-                    # about 2**slack, which float16 holds, and scores_scale is 1.
+                    # The reference is kept until the maximum exceeds it by more than slack / scale; while it is
+                    # kept, scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

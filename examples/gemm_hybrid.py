@@ -26,6 +26,8 @@ def gemm_hybrid(
     A second kernel adds the parts of such a tile, always in the same order.
     """
 
+    assert block_M % strip == 0, "strips cover a tile"
+
     def split_tiles_of(tail_tiles, k_tiles):
         """How many tiles are split along K: those of the last wave, or none if even an ideal split saves little."""
         return T.if_then_else(k_tiles * (programs - tail_tiles) >= min_saved_iterations * programs, tail_tiles, 0)

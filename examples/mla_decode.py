@@ -22,7 +22,7 @@ def mla_decode(
     block_N=64,  # tokens per iteration
     num_stages=2,
     threads=256,
-    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights reach about 2**slack
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights <= 2**(slack + 1/2)
     zero_tail=False,  # rows of KV beyond lengths[b] are loaded as zeros: by cp.async, TMA has no such bound
     dtype="float16",
 ):
@@ -34,6 +34,7 @@ def mla_decode(
     weights are at most 2**(slack + 1/2). This bounds overflow, not the error; larger arguments may give NaN.
     """
     assert page_size % block_N == 0, "an iteration's tokens are in one page"
+    assert slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16"
     scale = (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
     accum_dtype = "float32"
     max_len = T.dynamic("max_len")  # tokens that a contiguous cache has room for

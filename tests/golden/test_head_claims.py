@@ -80,6 +80,28 @@ def test_the_timeline_of_ping_pong_has_the_order_of_the_mmas(path: Path) -> None
             assert len(stated) >= 3 and started[: len(stated)] == stated
 
 
+UNROUNDED = re.compile(r"\b(\w+) adds (\w+) before it is rounded to (\w+)\.")
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_sums_of_a_tile_before_it_is_rounded_are_stated(path: Path) -> None:
+    source = Source.of(path.read_text(encoding="utf-8"))
+    stated = {(total, tile) for total, tile, _ in UNROUNDED.findall(source.about)}
+    found = set[tuple[str, str]]()
+    for kernel in source.kernels:
+        body = re.sub(r"//.*", "", kernel.body)
+        declared = re.findall(
+            r"tl::(?:Fragment|Array<tl::SharedTile|SharedTile)<([\w:]+), [^;]*> ([^;]+);", kernel.head + body
+        )
+        narrow = {name for kind, names in declared if kind != "float" for name in re.findall(r"\w+", names)}
+        for total in re.finditer(r"tl::(?:thread_)?reduce_sum<\d>\((\w+), (\w+)", body):
+            for copy in re.finditer(rf"tl::copy\({total[1]}, (\w+)\);", body):
+                between = body[min(total.end(), copy.end()) : max(total.start(), copy.start())]
+                if copy[1] in narrow and not re.search(rf"\b{total[1]}\([^;=]*\) [-+*/]?= |\({total[1]}, ", between):
+                    found.add((total[2], total[1]))
+    assert stated == found
+
+
 @pytest.mark.parametrize("path", TL, ids=str)
 def test_sizes_have_32_bits_and_offsets_64(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -37,8 +37,8 @@
 // partial_lse[batch - 1, kv_heads - 1, 3, group - 1]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a
 // kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// flash_decoding.py:104) and Output (float16, flash_decoding.py:142). tl::exp2 is v_exp_f32 (1 ulp, denormals are
-// flushed). tl::log2 calls the HIP device library's log2f.
+// flash_decoding.py:104) and Output (float16, flash_decoding.py:142). scores_sum adds acc_s before it is rounded to
+// acc_s_cast. tl::exp2 is v_exp_f32 (1 ulp, denormals are flushed). tl::log2 calls the HIP device library's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. Workspace: 4 * batch *
 // kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each term rounded up to a
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
@@ -57,12 +57,15 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 49,152 bytes of LDS and 186 of 512 registers for tiles.
-// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too. The
-// command rejects any value that is not legal, and states why.
+// those of its value, and so do comments. These kernels take at most 49,152 bytes of LDS and 186 of 512 registers
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim in
+// equal parts for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at
+// most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit
+// 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states why.
 //   parameter   here  new  gives
-//   num_split   4     2    49,152 bytes of LDS and 186 of 512 registers for tiles
-//                     8    49,152 bytes of LDS and 186 of 512 registers for tiles
+//   num_split   4     2    combine: 7 of 512 registers for tiles
+//                     8    combine: 5 of 512 registers for tiles
 //   block_H     64    32   32,768 bytes of LDS and 141 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                          and operands in registers
 //                     128  65,536 bytes of LDS and 308 of 512 registers for tiles

@@ -30,7 +30,8 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 36 of 255 registers for
 // tiles. These values, one changed at a time, give the following; decisions that are listed after 'other' change,
-// too. The command rejects any value that is not legal, and states why.
+// too. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 166,912 bytes of
+// shared memory (else T2C-L020). The command rejects others, and states why.
 //   parameter  here   new    gives
 //   block_N    4,096  2,048  32 bytes of shared memory and 20 of 255 registers for tiles
 //                     8,192  32 bytes of shared memory and 68 of 255 registers for tiles

@@ -31,7 +31,10 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 of 255 registers
 // for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. The command rejects any value that is not legal, and states why.
+// change, too. Legal values: chunk in multiples of 16 (else T2C-S002); chunk x chunk, chunk x block_V and dim x
+// block_V in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at
+// most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit
+// 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why.
 //   parameter   here  new  gives
 //   chunk       64    32   36,864 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //                          and tiles or their swizzles in shared memory

@@ -20,8 +20,8 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49 of 255 registers for tiles. These values, one changed
-// at a time, give the following; decisions that are listed after 'other' change, too. The command rejects any value
-// that is not legal, and states why.
+// at a time, give the following; decisions that are listed after 'other' change, too. Legal values: threads in
+// multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why.
 //   parameter  here   new    gives
 //   block_M    4      2      16 bytes of shared memory and 25 of 255 registers for tiles
 //                     8      98 of 255 registers for tiles

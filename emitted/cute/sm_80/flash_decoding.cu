@@ -32,8 +32,8 @@
 // not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements
 // are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// flash_decoding.py:104) and Output (float16, flash_decoding.py:142). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
-// CUDA's log2f.
+// flash_decoding.py:104) and Output (float16, flash_decoding.py:142). scores_sum adds acc_s before it is rounded to
+// acc_s_cast. tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls CUDA's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
 // kv_heads * num_split * group_size * dim + 4 * batch * kv_heads * num_split * group_size bytes, each term rounded up
 // to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
@@ -53,12 +53,15 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers
-// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. The command rejects any value that is not legal, and states why.
+// those of its value, and so do comments. These kernels take at most 81,920 bytes of shared memory and 122 of 255
+// registers for tiles. These values, one changed at a time, give the following; decisions that are listed after
+// 'other' change, too. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim
+// in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024
+// (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes
+// of shared memory (else T2C-L020). The command rejects others, and states why.
 //   parameter   here  new  gives
-//   num_split   4     2    81,920 bytes of shared memory and 122 of 255 registers for tiles
-//                     8    81,920 bytes of shared memory and 122 of 255 registers for tiles
+//   num_split   4     2    combine: 7 of 255 registers for tiles
+//                     8    combine: 5 of 255 registers for tiles
 //   block_H     64    32   T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //                     128  98,304 bytes of shared memory and 244 of 255 registers for tiles
 //   block_N     64    32   49,152 bytes of shared memory and 98 of 255 registers for tiles

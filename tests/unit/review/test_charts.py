@@ -180,8 +180,8 @@ def test_memory_is_filled_while_a_tile_is_live() -> None:
         for each in ElementTree.fromstring(memory_picture(resolved)).iter()
         if "data-name" in each.attrib
     }
-    assert lines["K_shared"] == lines["V_shared"] == "79-123"
-    assert lines["Q_shared"] == "60-123" and lines["acc_o_staging"] == "130-130"
+    assert lines["K_shared"] == lines["V_shared"] == "80-124"
+    assert lines["Q_shared"] == "61-124" and lines["acc_o_staging"] == "131-131"
 
 
 @pytest.mark.parametrize(("name", "target"), [*CASES, ("flash_decoding", "cuda:sm_80")])

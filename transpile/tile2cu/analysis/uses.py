@@ -16,7 +16,7 @@ from tile2cu.analysis.accesses import (
     variables_of,
 )
 from tile2cu.analysis.control import operations, steps
-from tile2cu.core.expr import Expr, Named, Var, walk
+from tile2cu.core.expr import OF_THREAD, Call, Expr, Named, Var, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -31,6 +31,8 @@ from tile2cu.core.program import (
     Loop,
     LoopKind,
     Parallel,
+    Reduce,
+    Scan,
     Stmt,
     bodies,
     walk_stmts,
@@ -119,6 +121,13 @@ def names_used(body: tuple[Stmt, ...]) -> set[str]:
 def all_expressions(body: tuple[Stmt, ...]) -> Iterator[Expr]:
     """The expressions that the statements of a body evaluate, and those below them."""
     return (expr for stmt in walk_stmts(body) for expr in expressions(stmt))
+
+
+def is_per_thread(body: tuple[Stmt, ...]) -> bool:
+    """Whether no statement of a body needs whole warps."""
+    calls = {part.function.partition("<")[0] for part in all_expressions(body) if isinstance(part, Call)}
+    alone = OF_THREAD - {"thread", "random.next", "random.uniform", "random.normal"}
+    return not calls & alone and not has(body, Gemm, Reduce, Scan)
 
 
 def names_of(launch: Launch) -> set[str]:

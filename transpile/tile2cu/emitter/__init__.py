@@ -266,7 +266,9 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
         contract=heads.source,
-        changes=in_words(launches, (lambda others: _prepared(others, origin, style)) if style.is_partial else None),
+        changes=in_words(
+            launches, printer, (lambda others: _prepared(others, origin, style)) if style.is_partial else None
+        ),
         summary=heads.header,
         suffix=first.target.suffix,
         sizes=NO_SECTION,

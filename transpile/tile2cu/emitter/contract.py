@@ -356,6 +356,7 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
         parts.append(f"Reductions accumulate in {listed(list(found.reductions))}.")
     if found.rounded:
         parts.append(f"Rounded to nearest even (RN): {_places(found.rounded, file)}.")
+    parts += [f"{total} adds {tile} before it is rounded to {to}." for total, tile, to in found.unrounded]
     if found.computed:
         each = "each operation rounds (RN), to infinity on overflow"
         parts.append(f"Computed in these types, not in float32; {each}: {_places(found.computed, file)}.")

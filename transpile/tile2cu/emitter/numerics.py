@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.accesses import buffers_written, expressions
+from tile2cu.analysis.uses import statements, users
 from tile2cu.core.decisions import INSTRUCTION, REDUCTION_WARPS
 from tile2cu.core.dtype import FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, static_value, walk
@@ -92,7 +93,8 @@ class Numerics:
     """The numerics of a kernel; element types by name.
 
     `rounded` is what takes values of a wider type: (tensor, tile or variable, type, Python line). `computed` is what
-    operations give whose results are of 16 bits or fewer. `extrema` are the functions of floating-point numbers that
+    operations give whose results are of 16 bits or fewer. `unrounded` are sums of a tile before it is rounded: (sum,
+    tile, what is rounded). `extrema` are the functions of floating-point numbers that
     prefer a number to NaN, `clamped` the constants that they give instead, with their Python lines. `order` states in
     which order what is summed, a sentence for each kind of sum. `library` are the functions of the GPU's library.
     """
@@ -101,6 +103,7 @@ class Numerics:
     reductions: tuple[str, ...]
     rounded: tuple[tuple[str, str, int], ...]
     computed: tuple[tuple[str, str, int], ...]
+    unrounded: tuple[tuple[str, str, str], ...]
     extrema: tuple[str, ...]
     clamped: tuple[tuple[str, int], ...]
     approximated: tuple[str, ...]
@@ -117,6 +120,7 @@ def numerics(launches: tuple[Resolved, ...]) -> Numerics:
         reductions=tuple(sorted({op.dst.dtype.name for op in stmts if isinstance(op, Reduce)})),
         rounded=tuple(dict.fromkeys(found for stmt in stmts for found in _rounded(stmt))),
         computed=tuple(dict.fromkeys(found for stmt in stmts for found in _computed(stmt))),
+        unrounded=tuple(dict.fromkeys(found for each in launches for found in _unrounded(each.launch.body))),
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
         clamped=tuple(dict.fromkeys(found for stmt in stmts for found in _clamped(stmt))),
         approximated=tuple(sorted({name for name in calls if name in _BY_UNIT})),
@@ -139,6 +143,18 @@ def _rounded(stmt: Stmt) -> Iterator[tuple[str, str, int]]:
     for part in walk(value):
         if isinstance(part, Call) and part.function == "cast" and _narrows(part.args[0].dtype, part.dtype):
             yield name, str(part.dtype), stmt.span.line
+
+
+def _unrounded(body: tuple[Stmt, ...]) -> Iterator[tuple[str, str, str]]:
+    """The sums of a tile whose elements are rounded for other uses, and are the same at both."""
+    for total in statements(body, Reduce):
+        uses = users(body, total.src) if total.kind in _SUMS else []
+        copies = (op for op in uses if isinstance(op, Copy) and op.src.buffer is total.src)
+        for copy in copies:
+            first, last = sorted((uses.index(total), uses.index(copy)))
+            kept = not any(total.src in buffers_written(op) for op in uses[first:last])
+            if kept and _narrows(copy.src.buffer.dtype, copy.dst.buffer.dtype):
+                yield total.dst.name, total.src.name, copy.dst.buffer.name
 
 
 def _computed(stmt: Stmt) -> Iterator[tuple[str, str, int]]:

@@ -19,10 +19,12 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Named, walk
 from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program, Scope
 from tile2cu.core.user_file import Constant
+from tile2cu.emitter.legal_values import legal_values
 from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import WIDTH, listed, table, wrapped
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.targets import Target
 
 _MOST_STATEMENTS = 100  # gemm_hybrid has 65
@@ -60,7 +62,7 @@ class Design:
         for resolved in launches:
             for name, trait in _traits(resolved):
                 found.setdefault(name, []).append(trait)
-        most = max(launches, key=lambda each: tile_registers(each) - registers_of_thread(each))
+        most = hungriest(launches)
         return cls(
             traits=tuple((name, tuple(traits)) for name, traits in found.items()),
             stages=tuple(stages for each in launches for stages in _stages(each)),
@@ -68,6 +70,11 @@ class Design:
             registers=tile_registers(most),
             limit=registers_of_thread(most),
         )
+
+
+def hungriest(launches: tuple[Resolved, ...]) -> Resolved:
+    """The launch whose tiles take most registers of those that a thread has."""
+    return max(launches, key=lambda each: tile_registers(each) - registers_of_thread(each))
 
 
 def _stages(resolved: Resolved) -> Iterator[int]:
@@ -107,7 +114,7 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
 _HEADINGS = ("  parameter", "here", "new", "gives")
 
 
-def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, ...]:
+def in_words(launches: tuple[Resolved, ...], printer: Printer, write: Write | None) -> tuple[str, ...]:
     """How a tile's size, the stages or the threads are changed, and what their next values give, in lines.
 
     `write` raises Tile2CuError for a kernel that the style does not support; None for a style that supports all.
@@ -120,37 +127,64 @@ def in_words(launches: tuple[Resolved, ...], write: Write | None) -> tuple[str, 
     if not found:
         return ()
     own = Design.of(launches)
+    takes = "This kernel takes" if len(launches) == 1 else "These kernels take at most"
     text = (
         "To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. "
         "It is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes "
-        f"remain those of its value, and so do comments. This kernel takes {_taken(own, first.target)}. These values, "
-        "one changed at a time, give the following; decisions that are listed after 'other' change, too. The command "
-        "rejects any value that is not legal, and states why."
+        f"remain those of its value, and so do comments. {takes} {_taken(own, first.target)}. These values, "
+        "one changed at a time, give the following; decisions that are listed after 'other' change, too."
     )
+    legal = legal_values({each.name for each in found}, launches, printer)
+    rejected = "The command rejects others, and states why."
     rows = [
         (
             *((f"  {each.name}", f"{each.value:,}") if place == 0 else ("", "")),
             f"{value:,}",
-            _given(each, value, own, first, write),
+            _given(each, value, own, launches, write),
         )
         for each in found
         for place, value in enumerate(each.nearby)
     ]
-    return (*wrapped(text), *table((_HEADINGS, *rows), WIDTH - len("// ")))
+    above = wrapped(" ".join(filter(None, (text, legal, rejected))))
+    return (*above, *table((_HEADINGS, *rows), WIDTH - len("// ")))
 
 
-def _given(setting: Setting, value: int, own: Design, first: Resolved, write: Write | None) -> str:
+def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, ...], write: Write | None) -> str:
     """What a value of a parameter gives, in words: the resources, and which decisions differ; or the error."""
-    assert first.decide is not None
+    decide, target = launches[0].decide, launches[0].target
+    assert decide is not None
     try:
-        others = first.decide({setting.name: value})
+        others = decide({setting.name: value})
         design = Design.of(others)
         if write is not None:
             write(others)
     except Tile2CuError as error:
-        return f"{error.code}: {_on(first.target, error.message)}"
+        return f"{error.code}: {_on(target, error.message)}"
     changes = differences(own, design, asked=value if setting.stages else 0)
-    return "; ".join(filter(None, (_taken(design, first.target), changes)))
+    alone = other_than_hungriest(setting.name, others)
+    taken = _taken(design if alone is None else Design.of((alone,)), target)
+    of = "".join(f"{each.namespace}: " for each, other in zip(launches, others, strict=True) if other is alone)
+    return "; ".join(filter(None, (of + taken, changes)))
+
+
+def other_than_hungriest(name: str, launches: tuple[Resolved, ...]) -> Resolved | None:
+    """The launch that a parameter is about, if it is one of several and another one takes the most."""
+    found = [each for each in launches if _is_about(name, each)]
+    return found[0] if len(found) == 1 < len(launches) and found[0] is not hungriest(launches) else None
+
+
+def _is_about(name: str, resolved: Resolved) -> bool:
+    """Whether tiles, loops, stages or threads of a launch depend on a parameter."""
+    launch = resolved.launch
+    staged = any(name == loop.stages_of for loop in statements(launch.body, Loop))
+    return staged or name == launch.threads_of or _has_extents(name, resolved)
+
+
+def _has_extents(name: str, resolved: Resolved) -> bool:
+    """Whether extents of tiles or elementwise loops of a launch depend on a parameter."""
+    launch, program = resolved.launch, resolved.program
+    extents = [*(tile.shape for tile in launch.tiles), *(each.extents for each in statements(launch.body, Parallel))]
+    return any(_depends(name, extent, program) for shape in extents for extent in shape)
 
 
 def _memory(target: Target) -> str:
@@ -221,9 +255,7 @@ def _is_tile_parameter(constant: Constant, launches: tuple[Resolved, ...]) -> bo
     tensors = (param for param in program.params if isinstance(param, Buffer))
     if any(_depends(name, extent, program) for tensor in tensors for extent in tensor.shape):
         return False
-    tiles = [tile.shape for each in launches for tile in each.launch.tiles]
-    loops = [loop.extents for each in launches for loop in statements(each.launch.body, Parallel)]
-    return any(_depends(name, extent, program) for extents in (*tiles, *loops) for extent in extents)
+    return any(_has_extents(name, each) for each in launches)
 
 
 def _decides_in_python(name: str, program: Program) -> bool:

@@ -6,7 +6,8 @@ from tile2cu.core.layout import Warps, widest_swizzle_of
 from tile2cu.core.program import Gemm, Policy, Scope, Stmt
 from tile2cu.targets.table import Target
 
-MOST_COLUMNS = 256  # of one wgmma
+MOST_COLUMNS, WGMMA_ROWS = 256, 64  # of one wgmma
+LEAST_ROWS = 16  # of a warp's part of a GEMM on tensor cores
 
 
 def policy_of(op: Gemm, statements: Sequence[Stmt]) -> Policy:
@@ -23,6 +24,17 @@ def columns_of(target: Target) -> int:
     return 16 if target.mfma else 8
 
 
+def least_k(op: Gemm, target: Target) -> int | None:
+    """The K of which a GEMM on tensor cores has a multiple; None where no instruction takes its types."""
+    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+    if target.mfma:
+        return min(
+            (row.k for row in target.mfma if (row.operands, row.accumulator, row.size) == ((a, b), c, 16)), default=None
+        )
+    row = target.instruction(a, c) if a == b else None
+    return row.k if row else None
+
+
 def best_partition(policy: Policy, *, m: int, n: int, count: int, columns: int) -> Warps | None:
     """The partition of a GEMM of `m` x `n` elements that a policy prefers, among `count` warps.
 
@@ -31,7 +43,7 @@ def best_partition(policy: Policy, *, m: int, n: int, count: int, columns: int) 
     fits = [
         Warps(rows, count // rows)
         for rows in range(1, count + 1)
-        if count % rows == 0 and m % (16 * rows) == 0 and n % (columns * (count // rows)) == 0
+        if count % rows == 0 and m % (LEAST_ROWS * rows) == 0 and n % (columns * (count // rows)) == 0
     ]
     if policy is Policy.FULL_ROW:
         return max(fits, key=lambda w: w.m, default=None)
@@ -48,7 +60,7 @@ def split_among(op: Gemm, groups: int, *, m: int, n: int, row: int) -> Warps | N
     ways = [
         Warps(4 * along_m, groups // along_m)
         for along_m in range(1, groups + 1)
-        if groups % along_m == 0 and m % (64 * along_m) == 0 and _columns_fit(op, n, groups // along_m, row)
+        if groups % along_m == 0 and m % (WGMMA_ROWS * along_m) == 0 and _columns_fit(op, n, groups // along_m, row)
     ]
     prefers = (lambda way: way.n) if op.policy is Policy.FULL_COL else (lambda way: way.m)
     return max(ways, key=prefers, default=None)

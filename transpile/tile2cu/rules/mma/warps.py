@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.uses import is_per_thread
 from tile2cu.core.decisions import BLOCK_WARPS, ON_WGMMA, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import OF_THREAD, Call, walk
 from tile2cu.core.layout import Warps
-from tile2cu.core.program import Gemm, Launch, Policy, Reduce, Scan, Scope
+from tile2cu.core.program import Gemm, Launch, Policy, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.targets import Mfma, Mma
 from tile2cu.targets.partition import best_partition, columns_of, policy_of
@@ -38,7 +37,7 @@ def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     target = context.target
     whole = launch.threads % target.warp_size == 0
-    if not (whole or _work_alone(context)) or not 0 < launch.block_threads <= target.max_threads:
+    if not (whole or is_per_thread(context.launch.body)) or not 0 < launch.block_threads <= target.max_threads:
         raise Tile2CuError(
             "T2C-L021",
             f"a block cannot have {launch.threads} threads",
@@ -46,14 +45,6 @@ def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
             help=f"use a multiple of {target.warp_size} up to {target.max_threads}",
         )
     yield launch, BLOCK_WARPS, -(-launch.threads // target.warp_size)
-
-
-def _work_alone(context: Context) -> bool:
-    """Whether no statement needs whole warps."""
-    exprs = [expr for stmt in context.statements for expr in expressions(stmt)]
-    calls = {part.function.partition("<")[0] for expr in exprs for part in walk(expr) if isinstance(part, Call)}
-    alone = OF_THREAD - {"thread", "random.next", "random.uniform", "random.normal"}
-    return not calls & alone and not any(isinstance(stmt, Gemm | Reduce | Scan) for stmt in context.statements)
 
 
 @rule(

@@ -1,0 +1,101 @@
+"""Which values of tile parameters the rules take, in words: of what they must be multiples, and what must fit."""
+
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from tile2cu.analysis.uses import is_per_thread, statements
+from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET
+from tile2cu.core.expr import Named, walk
+from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.program import Gemm, Program
+from tile2cu.plan.resolved import Resolved
+from tile2cu.styles.base.comments import listed
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.vocabulary import NAMESPACE
+from tile2cu.targets.partition import LEAST_ROWS, WGMMA_ROWS, columns_of, least_k
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tile:
+    """A GEMM on tensor cores: its extents in words, and the smallest shape of its types that tensor cores take."""
+
+    m: str
+    n: str
+    k: str
+    shape: tuple[int, int, int]
+    on_wgmma: bool
+
+    def has(self, names: Container[str], *extents: str) -> bool:
+        """Whether one of these extents depends on one of the names."""
+        return any(word in names for extent in extents for word in re.findall(r"\w+", extent))
+
+
+def legal_values(names: Container[str], launches: tuple[Resolved, ...], printer: Printer) -> str:
+    """What values of these parameters must be, with the errors that others are; empty where no rule limits them."""
+    tiles = tuple(dict.fromkeys(tile for each in launches for tile in _tiles(each, printer)))
+    parts = [*_multiples_of_k(tiles, names), *_partitions(tiles, names, launches[0])]
+    parts += _threads(launches, names)
+    parts += _asserted(launches[0].program, names, printer)
+    sentences = [f"Legal values: {'; '.join(parts)}."] * bool(parts)
+    if any(tile.has(names, tile.m, tile.n, tile.k) for tile in tiles):
+        smallest = listed([*dict.fromkeys(" x ".join(map(str, tile.shape)) for tile in tiles)])
+        sentences.append(f"A GEMM that is smaller than {smallest} along a side runs on FMAs.")
+    budget, memory = launches[0].facts[launches[0].launch, SHARED_BUDGET], _memory(launches[0])
+    if any(each.facts[each.launch, SHARED_BUDGET].total for each in launches):
+        sentences.append(f"Tiles must fit {budget.limit:,} bytes of {memory} (else T2C-L020).")
+    return " ".join(sentences)
+
+
+def _tiles(resolved: Resolved, printer: Printer) -> Iterator[_Tile]:
+    """The GEMMs of a launch that tensor cores compute."""
+    for op in statements(resolved.launch.body, Gemm):
+        k, instruction = least_k(op, resolved.target), resolved.facts[op, INSTRUCTION]
+        if k is not None and op.metadata is None and instruction.unit is not MmaUnit.FMA:
+            of_a = op.a.extents[0 if op.transpose_a else 1]
+            m, n, along_k = (printer.index(extent).replace(NAMESPACE, "") for extent in (*op.c.extents, of_a))
+            shape = (LEAST_ROWS, columns_of(resolved.target), k)
+            yield _Tile(m=m, n=n, k=along_k, shape=shape, on_wgmma=instruction.unit is MmaUnit.WARPGROUP)
+
+
+def _multiples_of_k(tiles: tuple[_Tile, ...], names: Container[str]) -> Iterator[str]:
+    """The extents along K, by what they are multiples of."""
+    for step in dict.fromkeys(tile.shape[2] for tile in tiles):
+        found = dict.fromkeys(tile.k for tile in tiles if tile.shape[2] == step and tile.has(names, tile.k))
+        if found:
+            yield f"{listed([*found])} in multiples of {step} (else T2C-S002)"
+
+
+def _partitions(tiles: tuple[_Tile, ...], names: Container[str], first: Resolved) -> Iterator[str]:
+    """The tiles of accumulators that warps share."""
+    shared = (tile for tile in tiles if first.launch.threads_of in names or tile.has(names, tile.m, tile.n))
+    found = dict.fromkeys(f"{tile.m} x {tile.n}" for tile in shared)
+    if found:
+        warps, columns = "waves" if first.target.is_amd else "warps", columns_of(first.target)
+        rows = f"; wgmma takes {WGMMA_ROWS} rows per warpgroup, mma.sync runs elsewhere"
+        yield (
+            f"{listed([*found])} in equal parts for all {warps}, each a multiple of {LEAST_ROWS} x {columns} (else "
+            f"T2C-L010{rows * any(tile.on_wgmma for tile in tiles)})"
+        )
+
+
+def _threads(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[str]:
+    """The numbers of threads, where one of the parameters is that."""
+    named = [each for each in launches if each.launch.threads_of in names]
+    target = launches[0].target
+    whole = "" if all(is_per_thread(each.launch.body) for each in named) else f" in multiples of {target.warp_size},"
+    if whole and target.is_amd:  # passes/whole_warps.py
+        whole = f", rounded up to a multiple of {target.warp_size},"
+    for name in dict.fromkeys(each.launch.threads_of for each in named):
+        yield f"{name}{whole} at most {target.max_threads:,} (else T2C-L021)"
+
+
+def _asserted(program: Program, names: Container[str], printer: Printer) -> Iterator[str]:
+    """What the user's file asserts of the parameters."""
+    for each in program.decided:
+        if each.asserted and any(isinstance(part, Named) and part.name in names for part in walk(each.condition)):
+            yield f"{printer.condition(each.condition).replace(NAMESPACE, '')} (else T2C-F019)"
+
+
+def _memory(resolved: Resolved) -> str:
+    return "LDS" if resolved.target.is_amd else "shared memory"
