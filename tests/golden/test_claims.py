@@ -102,7 +102,8 @@ def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path:
         operands = re.search(r"; up to (\d+) for operands of a GEMM", kernel.head)
         assert tiles is not None and tiles[1] == claimed[3] and (operands[1] if operands else None) == claimed[4]
         taken = int(claimed[3]) + int(claimed[4] or "0")
-        assert int(claimed[4] or "0") == max((operands_of(kernel, call) for call in gemms(kernel)), default=0)
+        of_mmas = re.findall(r"; operands from LDS take (\d+) VGPRs", re.sub(r"\n\s*// ", " ", kernel.body))
+        assert int(claimed[4] or "0") == max(map(int, of_mmas), default=0)  # tests/amdgcn/test_operand_registers.py
         per_simd = kernel.constants["threads"] // 64 / 4  # waves of a workgroup on each of 4 SIMDs
         least, most = waves / per_simd, max(waves, min(8, 512 // (ceil(taken / 8) * 8))) / per_simd
         by_lds = 65536 // (ceil(int(shared[1]) / 512) * 512)
@@ -113,35 +114,6 @@ def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path:
         limiters["registers"] = by_lds >= most and not limiters["both"]
         of_both = "as the compiler" if not any(limiters.values()) else ""
         assert claimed[7] == of_both or limiters[claimed[7].removeprefix("limited by ")]
-
-
-def gemms(kernel: KernelText) -> list[list[str]]:
-    """The arguments of the MMAs of a kernel."""
-    calls = re.finditer(r"tl::gemm\(", kernel.body)
-    return [arguments_of_call(kernel.body, call.end() - 1) for call in calls]
-
-
-def operands_of(kernel: KernelText, call: list[str]) -> int:
-    """The registers of the operands of a GEMM that tl::MfmaStep has read from LDS, for a step of K and the next one."""
-    values = Values(kernel.constants, {}, Random(0))
-    types = {name: layout for _, layout, names in FRAGMENTS.findall(kernel.body) for name in names.split(", ")}
-    layouts = dict(re.findall(r"using (\w+) =\s+tl::Mfma(?:Accumulator|OperandA)<([^;]+)>;", kernel.head))
-    tiles = {name: (element, extents) for element, extents, name in SHARED.findall(kernel.head)}
-    a, b, c = (re.sub(r"tl::transposed\(|\[.*|\)$", "", each) for each in call[:3])
-    warps = re.search(r"tl::Warps<(\d+), (\d+)>", layouts[types[c]])
-    of_a = re.search(r"tl::Interleave<(\d+)>", layouts.get(types.get(a, ""), ""))
-    assert warps is not None
-    m, n = (int(value(each, values)) for each in layouts[types[c]].split(", ")[:2])
-    element, extents = tiles[b]
-    size, depth = SIZES[element], int(value(extents.split(", ")[call[1].startswith("tl::transposed")], values))
-    runs = (16 // size, 4 * int(of_a[1]) if of_a else 4 * (a in types))
-    items = min(max(runs), depth // 4 & -(depth // 4))  # of each of the 4 groups of lanes
-    lines = n // int(warps[2]) + (m // int(warps[1]) if a in tiles else 0)
-    return min(2, depth // (4 * items)) * (lines // 16) * ceil(items * size / 4)
-
-
-FRAGMENTS = re.compile(r"tl::Fragment<([\w:]+), (\w+)>\s+([\w,\s]+);")
-SHARED = re.compile(r"tl::SharedTile<tl::([\w:]+), ([^>]+?)(?:, tl::\w+(?:<\d+>)?)?>(?:, \w+>)? (\w+);")
 
 
 @pytest.mark.parametrize("path", TL, ids=str)

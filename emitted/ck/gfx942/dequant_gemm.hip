@@ -257,7 +257,8 @@ struct Kernel {
       block_sync_lds();
       // dequant.py:69  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
       // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
-      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
+      // 48 VGPRs, for the tile's whole K
       tl::block_gemm<WarpGemm, block_K>(Y_local, load_tile(X_shared_operand[0]), load_tile(W_shared_operand[0]));
     }
 

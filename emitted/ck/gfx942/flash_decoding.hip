@@ -342,7 +342,8 @@ struct Kernel {
 
       // flash_decoding.py:91  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
       // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
-      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
+      // 96 VGPRs, for the tile's whole K
       clear_tile(acc_s);
       tl::block_gemm<WarpGemm, dim>(acc_s, load_tile(Q_shared_operand[0]), load_tile(K_shared_operand[0]));
 
@@ -390,7 +391,8 @@ struct Kernel {
         acc_o(i_j) *= scores_scale(row);
       });
       // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS
-      // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands
+      // from LDS take 64 VGPRs, for the tile's whole K
       tl::block_gemm<WarpGemm, block_N, tl::Interleave<2>>(acc_o, acc_s_cast, load_tile(V_shared_operand[0]));
     }
 

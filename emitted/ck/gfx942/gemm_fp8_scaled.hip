@@ -265,7 +265,8 @@ struct Kernel {
       // gemm_fp8_scaled.py:31-33  One part after another, so that the registers hold one partial product besides the
       // accumulators.
       // v_mfma_f32_16x16x32_fp8_fp8 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through
-      // VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from
+      // LDS take 64 VGPRs, for the tile's whole K
       clear_tile(product);
       tl::block_gemm<WarpGemm, group>(product, load_tile(A_shared_operand[0]), load_tile(B_shared_operand[0]));
       sweep_tile(product, [&](auto i_j) {
@@ -273,7 +274,8 @@ struct Kernel {
         left(i_j) += product(i_j) * left_scale(row);
       });
       // v_mfma_f32_16x16x32_fp8_fp8 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through
-      // VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from
+      // LDS take 64 VGPRs, for the tile's whole K
       clear_tile(product);
       tl::block_gemm<WarpGemm, group>(product, load_tile(A_shared_operand[0]), load_tile(B_shared_operand_1[0]));
       sweep_tile(product, [&](auto i_j) {

@@ -247,7 +247,8 @@ struct Kernel {
 
       // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
       // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
-      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
+      // 32 VGPRs, for the tile's whole K
       tl::block_gemm<WarpGemm, block_K, tl::Interleave<4>>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
                                                            load_tile(B_shared_operand[ko % shared_stages]));
     }

@@ -245,7 +245,8 @@ struct Kernel {
       block_sync_lds();
       // w2a8.py:34  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
       // v_mfma_i32_16x16x32_i8 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
-      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
+      // 48 VGPRs, for the tile's whole K
       tl::block_gemm<WarpGemm, block_K>(Y_local, load_tile(X_shared_operand[0]), load_tile(W_shared_operand[0]));
     }
 

@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from LDS through VGPRs by
     // ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; B from LDS through VGPRs,
     // 8 bytes per lane and read, free of bank conflicts among the 16 lanes (0-15; ...) of a phase, each of columns
-    // at one k: v_perm_b32 packs pairs of k
+    // at one k: v_perm_b32 packs pairs of k; operands from LDS take 32 VGPRs, for 1 step of 32 along K
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 

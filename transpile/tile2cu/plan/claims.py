@@ -68,7 +68,8 @@ class Executes(Claim):
 
     `lds_reads`, of an MFMA: the bytes that a lane reads at a time of A (0: A is in registers) and of B; None where that
     is not known. `lds_ways` are the conflict degrees of these reads of an LDS of `banks`, 1 for none; `permuted`,
-    whether lanes read rows of K, whose elements v_perm_b32 then pairs along K. `ldmatrix`, of mma.sync: what loads A
+    whether lanes read rows of K, whose elements v_perm_b32 then pairs along K. What a lane has read takes `registers`,
+    for `steps` steps of `step` along K at a time, or for all of K (0 steps). `ldmatrix`, of mma.sync: what loads A
     (none: A is in registers) and B; None where these are others. `k_major`, of wgmma: whether the shared
     tiles of A and B have K along their rows.
     """
@@ -79,6 +80,9 @@ class Executes(Claim):
     lds_ways: tuple[int, int] = (0, 0)
     banks: int = 32
     permuted: tuple[bool, bool] = (False, False)
+    registers: int = 0
+    steps: int = 0
+    step: int = 0
     ldmatrix: tuple[str, str] | None = None
     k_major: tuple[bool, bool] = (True, True)
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from tile2cu.core.decisions import INSTRUCTION, LAYOUT, WARPS
+from tile2cu.core.decisions import INSTRUCTION, LAYOUT, SHARED_LAYOUT, WARPS
+from tile2cu.core.layout import SharedLayout
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
 from tile2cu.core.program import Gemm, Region, Scope
 from tile2cu.plan.resolved import Resolved
@@ -37,6 +38,9 @@ def steps_of(op: Gemm, resolved: Resolved) -> MfmaSteps | None:
     share = op.mnk[2] // groups
     short = share & -share  # the largest power of two that divides a group's share
     of_a, of_b = _piece(op.a, resolved), _piece(op.b, resolved)
+    stored = resolved.facts.get(op.b.buffer, SHARED_LAYOUT)
+    if isinstance(stored, SharedLayout) and stored.rows_interleaved > 1:
+        of_b = stored.rows_interleaved  # interleaved_rows.h: a read has a run along K of several columns
     widest = instruction.k // groups
     items = min(max(of_a, of_b, widest), short)
     return MfmaSteps(items=items, piece=min(of_a, short), each=min(widest, items), groups=groups)
@@ -51,7 +55,7 @@ def _piece(operand: Region, resolved: Resolved) -> int:
 
 
 def operand_registers(op: Gemm, resolved: Resolved) -> int:
-    """The registers of operands that a lane has read from LDS."""
+    """The registers of operands that a lane has read from LDS. [headers/tl/common/cdna/mfma_gemm.h, MfmaSteps]"""
     steps, layout = steps_of(op, resolved), resolved.facts.get(op.c.buffer, LAYOUT)
     if steps is None or not isinstance(layout, MfmaTile):
         return 0

@@ -17,7 +17,7 @@ from tile2cu.core.mfma_layout import MfmaAccumulator
 from tile2cu.core.program import Gemm, Region, Scope, Stmt, WgmmaWait
 from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Prioritised, Widened
 from tile2cu.plan.lds_reads import RUN_BYTES, is_interleaved, lds_ways_of
-from tile2cu.plan.mfma_steps import steps_of
+from tile2cu.plan.mfma_steps import operand_registers, steps_held, steps_of
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.ops import ClearIf, Mma, MmaWait, WaitPoint
 from tile2cu.plan.resolved import Resolved
@@ -139,7 +139,7 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
     along_m = warps.m // WARPGROUP_WARPS if instruction.unit is MmaUnit.WARPGROUP else warps.m
     counts = executed(instruction, op.mnk, along_m, warps.n)
     in_registers = op.a.buffer.scope is Scope.FRAGMENT
-    reads = _lds_reads(op, resolved)
+    reads, steps = _lds_reads(op, resolved), steps_of(op, resolved)
     of_one_k = (op.transpose_a and not in_registers, not op.transpose_b)
     permuted = tuple(
         across and op.b.buffer.dtype.bytes == 2 and not is_interleaved(tile.buffer, resolved)
@@ -152,6 +152,9 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
         lds_ways=lds_ways_of(op, resolved, reads) if reads is not None else (0, 0),
         banks=resolved.target.banks,
         permuted=(permuted[0], permuted[1]) if reads is not None else (False, False),
+        registers=operand_registers(op, resolved),
+        steps=steps_held(op, resolved),
+        step=steps.extent if steps is not None else 0,
         ldmatrix=_ldmatrix(op, resolved) if instruction.unit is MmaUnit.WARP else None,
         k_major=(not op.transpose_a, op.transpose_b),
     )

@@ -10,7 +10,7 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
 from tile2cu.plan.launch_bounds import registers_of_thread
-from tile2cu.plan.mfma_steps import operand_registers, steps_held
+from tile2cu.plan.mfma_steps import operand_registers
 from tile2cu.plan.ping_pong import now_of, operands_of, values_kept
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
@@ -65,8 +65,8 @@ class Registers:
     """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have; `share` is the
     part of a consumer where a producer's registers go to the consumers, else 0.
 
-    `prefetched` of them hold the next tile before it is stored. A GEMM by MFMA has `read_operands` more of what it has
-    read from LDS, for `operand_steps` steps along K. `operands` are the tiles that MMAs read as their first operand,
+    `prefetched` of them hold the next tile before it is stored. A GEMM by MFMA has up to `read_operands` more of what
+    it has read from LDS. `operands` are the tiles that MMAs read as their first operand,
     `loaded` those of them that copies from memory write; `partial` are row sums of which each thread has its own
     elements' part until their loop has ended; `random` is the state of a generator.
     """
@@ -81,7 +81,6 @@ class Registers:
     count: int
     prefetched: int
     read_operands: int
-    operand_steps: int
     limit: int
     share: int
 
@@ -97,8 +96,6 @@ def registers(resolved: Resolved) -> Registers:
     parts = [*parts_of(stmts)]
     addressed = [part.buffer for part in parts if isinstance(part, Address)]
     found, shares = ping_pong_of(resolved), facts.get(launch, REGISTER_SHARES)
-    read = ((operand_registers(op, resolved), steps_held(op, resolved)) for op in stmts if isinstance(op, Gemm))
-    read_operands, operand_steps = max(read, default=(0, 0))
     # Loops run one at a time.
     prefetched = max((_prefetched(stmt, resolved) for stmt in stmts if isinstance(stmt, Loop)), default=0)
     return Registers(
@@ -135,8 +132,7 @@ def registers(resolved: Resolved) -> Registers:
         random=any(isinstance(part, Call) and part.function == "random.start" for part in parts),
         count=_fragment_registers(resolved) + prefetched,
         prefetched=prefetched,
-        read_operands=read_operands,
-        operand_steps=operand_steps,
+        read_operands=max((operand_registers(op, resolved) for op in stmts if isinstance(op, Gemm)), default=0),
         limit=registers_of_thread(resolved),
         share=shares.consumer if shares is not None else 0,
     )

@@ -105,7 +105,7 @@ constexpr int shared_stages = 1;
 constexpr int threads = 256;
 // at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
 // value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 by registers (tiles take 186, operands up to 64), 2 by LDS: 2, limited by both
+// workgroups per CU: 2 by registers (tiles take 186, operands up to 32), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -121,7 +121,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 186 per thread for tiles, 32 of which hold the next tile; up to 64 for operands of a GEMM, 2 buffers
+// ---- registers: 186 per thread for tiles, 32 of which hold the next tile; up to 32 for operands of a GEMM -----------
 // layout of acc_s, acc_s_cast:
 // (T256 threads, V32 values each) -> (128, 64); wave w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns
 // of a row at a time; i = 32 wave + 16 (value / 16) + lane % 16, j = 16 (value / 4 % 4) + 4 (lane / 16) + value % 4
@@ -204,7 +204,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
 
     // attention.py:102  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
     // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS
-    // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+    // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands
+    // from LDS take 32 VGPRs, for 2 steps of 32 along K
     tl::gemm(Q_local, tl::transposed(K_shared[0]), acc_s, tl::overwrite);
 
     // A query sees no later key, and none past the end of the sequence. All see key 0: each row's
@@ -241,7 +242,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // where no row's scores_max changes the factor is 1 in the whole wave: no rescale  [schedule.rescale.voted]
     tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);
     // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS
-    // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
+    // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands
+    // from LDS take 32 VGPRs, for 2 steps of 16 along K
     tl::gemm(acc_s_cast, V_shared[0], acc_o);
   }
 

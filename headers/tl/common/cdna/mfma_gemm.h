@@ -123,6 +123,9 @@ template <class T, class Layout> TL_DEVICE auto mfma_operand_a(const Fragment<T,
 template <class Tile> TL_DEVICE auto mfma_operand_b(const Tile& tile) { return MfmaAcrossK<Tile>{tile}; }
 template <class Tile> TL_DEVICE auto mfma_operand_b(const Transposed<Tile>& b) { return MfmaAlongK<Tile>{b.tile}; }
 
+template <class Operand> constexpr bool mfma_in_registers = false;
+template <class T, class L> constexpr bool mfma_in_registers<MfmaRegisterA<T, L>> = true;
+
 template <class A> struct MfmaFits {
   template <class Layout> static constexpr bool value = true;
 };
@@ -134,16 +137,44 @@ template <class T, class L> struct MfmaFits<MfmaRegisterA<T, L>> {
 
 // ---- the tile ----------------------------------------------------------------------------------------------------
 
-// All operands of one wave for one step of K.
-template <class Ta, class Tb, class Shape, class Order, int m_tiles, int n_groups, int n> struct MfmaStep {
-  Vec<Ta, Order::items> a[m_tiles][1];
-  Vec<Tb, Order::items> b[n_groups][n];
-  template <class A, class B> TL_DEVICE void load(const A& from_a, const B& from_b, int row, int col, int k) {
-    TL_UNROLL
-    for (int m = 0; m < m_tiles; ++m) from_a.template load<Shape, Order>(a[m], row, m, k);
-    TL_UNROLL
-    for (int group = 0; group < n_groups; ++group) from_b.template load<Shape, Order>(b[group], col, group, k);
-  }
+// The steps of K of C += A B: a step has the widest of one shared-memory read, the consecutive registers of A, and one
+// instruction; less if K is short. FromA and FromB are operands as above.
+template <class FromA, class FromB, class Layout> struct MfmaSteps {
+  using Ta = typename FromA::type;
+  using Tb = typename FromB::type;
+  using Shape = typename Layout::Shape;
+  static constexpr int K = FromA::depth, n = Layout::Interleave::count;
+  static_assert(FromA::lines == Layout::M && FromB::lines == Layout::N,
+                "A has as many rows as C, and B as many columns");
+  static_assert(K == FromB::depth, "A has as many columns as B has rows");
+  static_assert(MfmaFits<FromA>::template value<Layout>, "A in registers has the layout tl::MfmaOperandA");
+  static_assert(std::is_same<Ta, Tb>::value || (is_float8<Ta> && is_float8<Tb>),
+                "A and B have the same element type, or are both 8-bit floating point");
+
+  static constexpr int share = K / Shape::groups, piece = smaller(FromA::piece, power_of_two_in(share));
+  static constexpr int read = FromA::piece < FromB::piece ? FromB::piece : FromA::piece;
+  static constexpr int widest = smaller(mfma_items<Ta>, mfma_items<Tb>);
+  static constexpr int items = smaller(read < widest ? widest : read, power_of_two_in(share));
+  static constexpr int each = smaller(widest, items);  // per instruction
+  using Order = MfmaK<Shape, items, piece>;
+  static_assert(K % Order::step == 0 && items % each == 0, "K is a multiple of the MFMA step");
+  static constexpr int count = K / Order::step;
+
+  // All operands of one wave for one step.
+  struct Step {
+    Vec<Ta, items> a[Layout::m_tiles][1];
+    Vec<Tb, items> b[Layout::n_groups][n];
+    TL_DEVICE void load(const FromA& from_a, const FromB& from_b, int row, int col, int k) {
+      TL_UNROLL
+      for (int m = 0; m < Layout::m_tiles; ++m) from_a.template load<Shape, Order>(a[m], row, m, k);
+      TL_UNROLL
+      for (int group = 0; group < Layout::n_groups; ++group)
+        from_b.template load<Shape, Order>(b[group], col, group, k);
+    }
+  };
+  // Words of a lane for operands that it reads from shared memory: of one step, and of the next one.
+  static constexpr int words_of_a = mfma_in_registers<FromA> ? 0 : int(sizeof(Step::a)) / 4;
+  static constexpr int words = smaller(2, count) * (words_of_a + int(sizeof(Step::b)) / 4);
 };
 
 // C += A B. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment with MfmaOperandA; b: a shared
@@ -155,41 +186,24 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MfmaAccumulator<M, N, W,
   using Layout = MfmaAccumulator<M, N, W, I, Shape>;
   const auto from_a = mfma_operand_a(a);
   const auto from_b = mfma_operand_b(b);
-  using FromA = std::decay_t<decltype(from_a)>;
-  using FromB = std::decay_t<decltype(from_b)>;
-  using Ta = typename FromA::type;
-  using Tb = typename FromB::type;
-  constexpr int K = FromA::depth, m_tiles = Layout::m_tiles, n_groups = Layout::n_groups, n = I::count;
-  static_assert(FromA::lines == M && FromB::lines == N, "A has as many rows as C, and B as many columns");
-  static_assert(K == FromB::depth, "A has as many columns as B has rows");
-  static_assert(MfmaFits<FromA>::template value<Layout>, "A in registers has the layout tl::MfmaOperandA");
-  static_assert(std::is_same<Ta, Tb>::value || (is_float8<Ta> && is_float8<Tb>),
-                "A and B have the same element type, or are both 8-bit floating point");
+  using Steps = MfmaSteps<std::decay_t<decltype(from_a)>, std::decay_t<decltype(from_b)>, Layout>;
+  constexpr int n = I::count;
 
-  // The widest of one shared-memory read, the consecutive registers of A, and one instruction; less if K is short.
-  constexpr int share = K / Shape::groups, piece = smaller(FromA::piece, power_of_two_in(share));
-  constexpr int read = FromA::piece < FromB::piece ? FromB::piece : FromA::piece;
-  constexpr int widest = smaller(mfma_items<Ta>, mfma_items<Tb>);
-  constexpr int items = smaller(read < widest ? widest : read, power_of_two_in(share));
-  constexpr int each = smaller(widest, items);  // per instruction
-  using Order = MfmaK<Shape, items, piece>;
-  static_assert(K % Order::step == 0 && items % each == 0, "K is a multiple of the MFMA step");
-
-  TL_OPERAND_READS(Ta);
+  TL_OPERAND_READS(typename Steps::Ta);
   const int row = Layout::first_row(), col = Layout::first_col();
-  MfmaStep<Ta, Tb, Shape, Order, m_tiles, n_groups, n> step[2];
+  typename Steps::Step step[2];
   step[0].load(from_a, from_b, row, col, 0);
   TL_UNROLL
-  for (int k = 0; k < K / Order::step; ++k) {
-    if (k + 1 < K / Order::step) step[(k + 1) % 2].load(from_a, from_b, row, col, (k + 1) * Order::step);
+  for (int k = 0; k < Steps::count; ++k) {
+    if (k + 1 < Steps::count) step[(k + 1) % 2].load(from_a, from_b, row, col, (k + 1) * Steps::Order::step);
     TL_UNROLL
-    for (int first = 0; first < items; first += each) TL_UNROLL
-    for (int m = 0; m < m_tiles; ++m) TL_UNROLL
-    for (int tile = 0; tile < n_groups * n; ++tile) {
+    for (int first = 0; first < Steps::items; first += Steps::each) TL_UNROLL
+    for (int m = 0; m < Layout::m_tiles; ++m) TL_UNROLL
+    for (int tile = 0; tile < Layout::n_groups * n; ++tile) {
       T d[Shape::items];
       TL_UNROLL
       for (int i = 0; i < Shape::items; ++i) d[i] = C.reg[Layout::register_of(m, tile / n, tile % n, i)];
-      mfma<Shape::size, each>(d, &step[k % 2].b[tile / n][tile % n].at[first], &step[k % 2].a[m][0].at[first]);
+      mfma<Shape::size, Steps::each>(d, &step[k % 2].b[tile / n][tile % n].at[first], &step[k % 2].a[m][0].at[first]);
       TL_UNROLL
       for (int i = 0; i < Shape::items; ++i) C.reg[Layout::register_of(m, tile / n, tile % n, i)] = d[i];
     }

@@ -207,7 +207,7 @@ def _executed(claim: Executes) -> str:
         return f"{parts} per warpgroup, {f'RS: A in registers, B {b}' if claim.a_in_registers else f'SS: {both}'}"
     if not first.name.startswith("v_"):
         return f"{parts} per warp{_loaded(claim)}"
-    return f"{parts} per wave, as C^T = B^T A^T: SrcA is B, SrcB is A{_lds_reads(claim)}"
+    return f"{parts} per wave, as C^T = B^T A^T: SrcA is B, SrcB is A{_lds_reads(claim)}{_operands_held(claim)}"
 
 
 def _loaded(claim: Executes) -> str:
@@ -225,6 +225,16 @@ def _lds_reads(claim: Executes) -> str:
     parts = zip(claim.lds_reads, claim.lds_ways, claim.permuted, strict=True)
     a, b = (_of_lds(*each, claim.banks) if each[0] else "VGPRs" for each in parts)
     return f"; A and B from {a}" if a == b else f"; A from {a}; B from {b}"
+
+
+def _operands_held(claim: Executes) -> str:
+    """The registers of what a lane reads from LDS."""
+    if not claim.registers:
+        return ""
+    of_steps = (
+        f"{claim.steps} step{'s' * (claim.steps > 1)} of {claim.step} along K" if claim.steps else "the tile's whole K"
+    )
+    return f"; operands from LDS take {claim.registers} VGPRs, for {of_steps}"
 
 
 def _of_lds(width: int, ways: int, permuted: bool, banks: int) -> str:

@@ -1,13 +1,14 @@
 """MMAs as block GEMMs: the warp GEMM of the instruction, and the windows on its operands."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
 from tile2cu.core.program import Scope
 from tile2cu.plan import copy_ops, ops
+from tile2cu.plan.claims import Executes
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import Tile
 from tile2cu.styles.base.view import Declaration
@@ -149,16 +150,17 @@ class Gemms:
             return "\n".join((*lines, before, call, after))
         return "\n".join((*lines, call))
 
+    def executed(self, claim: Executes) -> Executes:
+        """The claim of the MMA printed last: the style stores and reads operands in its own way."""
+        reads = replace(claim, lds_reads=self.reads, lds_ways=self.ways, permuted=(False, False))
+        return replace(reads, registers=self._loaded, steps=0)
+
     def _reads(self, tile: Tile, pack: int, *, along_rows: bool) -> int:
         """The bytes of an operand that a lane reads from LDS at a time; 0 of registers."""
         if tile.buffer.scope is Scope.FRAGMENT:
             return 0
         is_strided = along_rows and tile.buffer.name not in self.shared.by_columns
         return tile.buffer.dtype.bytes * (1 if is_strided else pack)
-
-    def _width(self, tile: Tile, pack: int, k_first: bool) -> int:
-        """The bytes of a read, as _reads."""
-        return self._reads(tile, pack, along_rows=k_first)
 
     def _shape(self, tile: Tile) -> tuple[int, ...]:
         """The extents of a tile, or of the part that an operand is."""
@@ -189,7 +191,7 @@ class Gemms:
         about = (f"{self.printer.names(buffer.name)} as operand {role}, {source} of MFMA: {held_values}; {order}",)
         wish, shape = f"{self.printer.names(buffer.name)}_operand", tuple(part.extent for part in tile.region.ranges)
         distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, shape=shape)
-        width = self._width(tile, pack, k_first)
+        width = self._reads(tile, pack, along_rows=k_first)
         self._ways[buffer.name] = self.shared.ways(buffer, encoding, width, is_read=True, origin=origin)
         starting = tuple(self.printer.index(part.start) for part in tile.region.ranges)
         part = () if tile.region.whole else starting

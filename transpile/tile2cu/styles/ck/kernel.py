@@ -132,8 +132,7 @@ class CkKernel(Statements):
                 text = self._text(op)
         claims = [each for each in op.claims if not isinstance(each, (Evicts, Streams, ElementsTogether))]
         if isinstance(op, ops.Mma):  # the style stores operands and reads them in its own way
-            own = {"lds_reads": self.gemms.reads, "lds_ways": self.gemms.ways, "permuted": (False, False)}
-            claims = [replace(c, **own) if isinstance(c, Executes) else c for c in claims]  # type: ignore[arg-type]
+            claims = [self.gemms.executed(each) if isinstance(each, Executes) else each for each in claims]
         if isinstance(op, structure.Elementwise) and op.scales is not None:
             return text_line(in_ck(text), 0, about_vote(self.printer.names(op.scales.after.name), op.scales.rule))
         return text_line(in_ck(text), 0, tuple(comment(each, self.printer.names) for each in claims))

@@ -103,8 +103,6 @@ class Layouts:
             title += f", of {shares} that setmaxnreg gives a consumer"
         elif operands := self.registers.read_operands:
             title += f"; up to {operands} for operands of a GEMM"
-            if (steps := self.registers.operand_steps) > 1:
-                title += f", {steps} buffers"
         section = Section(rule_line(title), tuple(map(self._declared, ordered)))
         return with_sum(section, self.registers, self.printer.names)
 
