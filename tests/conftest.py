@@ -321,7 +321,7 @@ def quick_heads(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if folder not in WHOLE_HEADS and not marked and not request.config.getoption("--nightly"):
             tool = this_tool()
-            patch.setattr(emitter, "in_words", lambda launches, printer, write: ())
+            patch.setattr(emitter, "in_words", lambda launches, registers, printer, write: ())
             # The cache of emitted kernels is the user's: such kernels have keys of their own there.
             patch.setattr(loading, "this_tool", lambda: replace(tool, sha256=f"{tool.sha256} with quick heads"))
         yield

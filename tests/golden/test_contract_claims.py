@@ -361,13 +361,15 @@ def test_buffer_loads_that_are_not_tested_reach_any_tile(path: Path) -> None:
             assert "They are buffer loads. " not in body
             assert "(tested)" in body or "buffer loads" not in body
             continue
-        most = {**kernel.constants, "heads": 65535}
+        most, spans = {**kernel.constants, "heads": 65535}, list[int]()
         for view, extents in re.findall(r"const auto (\w+) = tl::tensor<[^(]*?>\(\w+, (.*?)\);", body):
             if re.search(rf"tl::load_buffer\({view}\(", body):
-                rows = max(kernel.constants.get(name, 0) for name in ("block_M", "block_N"))
+                rows = kernel.constants["block_N"]  # of K and V
                 after = extents.split(", ")[2:]
                 pitch = prod(int(value(extent, Values(most, {}, Random(0)))) for extent in after)
-                assert rows * pitch * 2 + 16 < 1 << 31
+                spans.append(rows * pitch * 2 + kernel.constants["dim"] * 2)
+        stated = re.search(r"32 bits: they are less than ([\d,]+) for all sizes", body)
+        assert stated is not None and int(stated[1].replace(",", "")) == max(spans) < 1 << 31
 
 
 @pytest.mark.parametrize("path", HOPPER, ids=str)

@@ -66,7 +66,7 @@
 //                     128  32,768 bytes of LDS and 186 of 256 registers for tiles
 //   block_N     64    32   16,384 bytes of LDS and 81 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                     128  65,536 bytes of LDS and 165 of 256 registers for tiles
-//   num_stages  2     1    32,768 bytes of LDS and 109 of 256 registers for tiles
+//   num_stages  2     1    32,768 bytes of LDS and 109 of 256 registers for tiles; the same kernel
 //                     3    65,536 bytes of LDS and 109 of 256 registers for tiles; 2 stages used
 //   threads     256   128  49,152 bytes of LDS and 186 of 512 registers for tiles; other partition among waves, tiles
 //                          or their swizzles in LDS and operands in registers
@@ -74,8 +74,8 @@
 //                          several waves hold parts of each row
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
-// holds of a fragment.
+// 'registers' has which thread holds which element. printf("%g\n",
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   Q_local             in attention_varlen.py:96, right before the MMAs that read it
 //   acc_s_cast          in attention_varlen.py:115-118, right before the MMAs that read it
@@ -141,7 +141,9 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 109 per thread for tiles; up to 64 for operands of a GEMM and 16 for a tile's transpose -------------
+// ---- registers: 109 per thread for tiles ----------------------------------------------------------------------------
+// besides these, one statement takes up to 64 for operands of a GEMM, 16 for a tile's transpose and 1 for a
+// reduction's parts
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // C is computed transposed: a lane holds neighbouring columns of a row

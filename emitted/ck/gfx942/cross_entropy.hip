@@ -79,6 +79,7 @@ static_assert(sizeof(Shared) == 16, "the sizes above are stale: regenerate this 
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
+// besides these, one statement takes up to 1 for a reduction's parts and 16 for a loop's elements of tensors
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // Layout of x:

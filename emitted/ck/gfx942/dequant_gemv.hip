@@ -35,8 +35,8 @@
 // (unchecked).
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
-// holds of a fragment.
+// 'registers' has which thread holds which element. printf("%g\n",
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   x, packed, scales, zeros  in iteration ko, after the barrier behind which all threads' parts of its tile are
 //                             visible
 //   total                     in dequant.py:184, right before it is stored
@@ -94,7 +94,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 27648, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 106 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 101 per thread for tiles ----------------------------------------------------------------------------
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // Layout of products:
@@ -204,10 +204,10 @@ struct Kernel {
     clear_tile(sums);
 
     // dequant.py:160  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // x_next, packed_next, scales_next, zeros_next: the next tile, in flight from global memory to LDS, in 32 VGPRs
-    // per thread. A lane issues 2 loads of 16 bytes to x_next, 4 loads of 16 bytes to packed_next, 1 loads of 8
-    // bytes to scales_next, 1 loads of 4 bytes to zeros_next, 8 vector-memory loads in flight per wave; with
-    // AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
+    // x_next, packed_next, scales_next, zeros_next: the next tile, in flight from global memory to LDS, in 27 VGPRs
+    // per thread. A lane issues 2 loads of 16 bytes to x_next, 4 loads of 16 bytes to packed_next, 1 load of 8 bytes
+    // to scales_next, 1 load of 4 bytes to zeros_next, 8 vector-memory loads in flight per wave; with AnyAlignment,
+    // where rows of any tensor are not multiples of 16 bytes, all are of single elements
     auto x_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));
     auto packed_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_copy{}));

@@ -71,17 +71,18 @@
 //                     128  65,536 bytes of LDS and 308 of 512 registers for tiles
 //   block_N     64    32   16,384 bytes of LDS and 162 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                          and operands in registers
-//                     128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 per workgroup
-//   num_stages  2     1    49,152 bytes of LDS and 186 of 512 registers for tiles
-//                     3    49,152 bytes of LDS and 186 of 512 registers for tiles; 1 stage used
+//                     128  T2C-L020: the tiles need 81,920 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
+//                          16,384, K_shared 32,768, V_shared 32,768
+//   num_stages  2     1    49,152 bytes of LDS and 186 of 512 registers for tiles; the same kernel
+//                     3    49,152 bytes of LDS and 186 of 512 registers for tiles; 1 stage used; the same kernel
 //   threads     128   64   49,152 bytes of LDS and 372 of 512 registers for tiles; other partition among waves and
 //                          tiles or their swizzles in LDS
 //                     256  32,768 bytes of LDS and 109 of 256 registers for tiles; other partition among waves, tiles
 //                          or their swizzles in LDS and operands in registers
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
-// holds of a fragment.
+// 'registers' has which thread holds which element. printf("%g\n",
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   split: K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are
 //                              visible
 //   split: Q_shared            in flash_decoding.py:91, right before the MMAs that read it
@@ -154,7 +155,9 @@ struct Shared {
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 186 per thread for tiles; up to 96 for operands of a GEMM and 32 for a tile's transpose -------------
+// ---- registers: 186 per thread for tiles ----------------------------------------------------------------------------
+// besides these, one statement takes up to 96 for operands of a GEMM, 32 for a tile's transpose and 2 for a
+// reduction's parts
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // C is computed transposed: a lane holds neighbouring columns of a row
@@ -436,6 +439,7 @@ namespace combine {
 constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
+// besides these, one statement takes up to 1 for a reduction's parts and 4 for a loop's elements of tensors
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // Layout of lse, weight:

@@ -41,14 +41,14 @@
 //   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                     64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
 //   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
-//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used
+//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used; the same kernel
 //   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and
 //                          tiles or their swizzles in LDS
 //                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
-// holds of a fragment.
+// 'registers' has which thread holds which element. printf("%g\n",
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   A_shared, B_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right
 //                       before it is stored
@@ -98,7 +98,8 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 80 per thread for tiles; up to 32 for operands of a GEMM and 8 for a tile's transpose ---------------
+// ---- registers: 80 per thread for tiles -----------------------------------------------------------------------------
+// besides these, one statement takes up to 32 for operands of a GEMM and 8 for a tile's transpose
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // C is computed transposed: a lane holds neighbouring columns of a row

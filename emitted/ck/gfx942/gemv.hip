@@ -38,8 +38,8 @@
 //                    256  41,024 bytes of LDS and 96 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
-// holds of a fragment.
+// 'registers' has which thread holds which element. printf("%g\n",
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   a, b   in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   total  in gemv.py:49-50, right before it is stored
 // `tile2cu run gemv.hip --device sim --size N=... --size K=...` executes the compiled kernel on a simulator;

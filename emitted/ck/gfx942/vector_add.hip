@@ -53,6 +53,7 @@ constexpr int block_N = 1024;
 constexpr int threads = 256;
 
 // ---- how loops are distributed over the threads ---------------------------------------------------------------------
+// a loop takes up to 12 for a loop's elements of tensors
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // Layout of a loop over i:

@@ -41,18 +41,18 @@
 //   parameter   here  new  gives
 //   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles
 //                     128  26,624 bytes of LDS and 100 of 256 registers for tiles
-//   block_N     64    32   13,312 bytes of LDS and 36 of 256 registers for tiles
+//   block_N     64    32   13,312 bytes of LDS and 34 of 256 registers for tiles
 //                     128  28,672 bytes of LDS and 88 of 256 registers for tiles
-//   block_K     128   64   9,216 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   block_K     128   64   9,216 bytes of LDS and 42 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                     256  36,864 bytes of LDS and 72 of 256 registers for tiles
-//   num_stages  2     1    18,432 bytes of LDS and 52 of 256 registers for tiles
+//   num_stages  2     1    18,432 bytes of LDS and 52 of 256 registers for tiles; the same kernel
 //                     3    28,672 bytes of LDS and 52 of 256 registers for tiles; 2 stages used
 //   threads     128   64   18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
-//                     256  18,432 bytes of LDS and 28 of 256 registers for tiles; other partition among waves
+//                     256  18,432 bytes of LDS and 26 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
-// holds of a fragment.
+// 'registers' has which thread holds which element. printf("%g\n",
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   W_shared          in w2a8.py:34, right before the MMAs that read it
 //   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; in w2a8.py:35, right before it
@@ -101,7 +101,8 @@ struct Shared {
 static_assert(sizeof(Shared) == 18432, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 52 per thread for tiles; up to 48 for operands of a GEMM --------------------------------------------
+// ---- registers: 52 per thread for tiles -----------------------------------------------------------------------------
+// besides these, one statement takes up to 48 for operands of a GEMM
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
 // C is computed transposed: a lane holds neighbouring columns of a row
@@ -203,7 +204,7 @@ struct Kernel {
 
     // w2a8.py:28  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // X_shared_next, packed_next: the next tile, in flight from global memory to LDS, in 20 VGPRs per thread. A lane
-    // issues 4 loads of 16 bytes to X_shared_next, 1 loads of 16 bytes to packed_next, 5 vector-memory loads in
+    // issues 4 loads of 16 bytes to X_shared_next, 1 load of 16 bytes to packed_next, 5 vector-memory loads in
     // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
     // elements
     auto X_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(i_j_layout{}));

@@ -34,11 +34,11 @@
 // Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). Tiles must fit 65,536 bytes
 // of LDS (else T2C-L020). The command rejects others, and states why.
 //   parameter  here  new  gives
-//   threads    64    128  10,240 bytes of LDS and 54 of 512 registers for tiles
+//   threads    64    128  10,240 bytes of LDS and 52 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf of NAME.get_thread_buffer()[n] there prints what a lane
-// holds of a fragment.
+// 'registers' has which thread holds which element. printf("%g\n",
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   x, W_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   total        in w2a8.py:86-87, right before it is stored
 // `tile2cu run w2a8_gemv.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
@@ -159,9 +159,8 @@ struct Kernel {
 
     // w2a8.py:77  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // x_next, W_shared_next: the next tile, in flight from global memory to LDS, in 20 VGPRs per thread. A lane
-    // issues 1 loads of 16 bytes to x_next, 4 loads of 16 bytes to W_shared_next, 5 vector-memory loads in flight
-    // per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
-    // elements
+    // issues 1 load of 16 bytes to x_next, 4 loads of 16 bytes to W_shared_next, 5 vector-memory loads in flight per
+    // wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
     auto x_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));
     auto W_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_layout{}));

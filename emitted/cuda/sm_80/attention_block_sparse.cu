@@ -49,8 +49,8 @@
 // 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 166,912 bytes of
 // shared memory (else T2C-L020). The command rejects others, and states why.
 //   parameter   here  new  gives
-//   num_stages  2     1    49,152 bytes of shared memory and 122 of 255 registers for tiles; no stages
-//                     3    49,152 bytes of shared memory and 122 of 255 registers for tiles; no stages
+//   num_stages  2     1    49,152 bytes of shared memory and 122 of 255 registers for tiles; no stages; the same kernel
+//                     3    49,152 bytes of shared memory and 122 of 255 registers for tiles; no stages; the same kernel
 //   threads     128   64   49,152 bytes of shared memory and 244 of 255 registers for tiles; other partition among
 //                          warps
 //                     256  66,560 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps

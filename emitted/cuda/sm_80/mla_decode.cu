@@ -60,13 +60,17 @@
 //   num_split   4     2    combine: 8 of 255 registers for tiles
 //                     8    combine: 7 of 255 registers for tiles
 //   block_H     64    32   114,688 bytes of shared memory and 78 of 255 registers for tiles
-//                     128  T2C-L020: the tiles need 234,496 bytes of shared memory; sm_80 has 166,912 per block
+//                     128  T2C-L020: the tiles need 234,496 bytes of shared memory; sm_80 has 166,912 per block;
+//                          Q_shared 131,072, Q_pe_shared 16,384, KV_shared 65,536, K_pe_shared 8,192, S_shared 8,192,
+//                          scores_scale_staged 512, scores_scale_staged_2 512, scores_max_workspace 2,048,
+//                          scores_sum_workspace 2,048
 //   block_N     32    16   114,688 bytes of shared memory and 142 of 255 registers for tiles; other partition among
 //                          warps and tiles or their swizzles in shared memory
 //                     64   159,744 bytes of shared memory and 184 of 255 registers for tiles; other partition among
 //                          warps and tiles or their swizzles in shared memory; 1 stage used
 //   num_stages  2     1    117,760 bytes of shared memory and 156 of 255 registers for tiles
-//                     3    154,624 bytes of shared memory and 156 of 255 registers for tiles; 2 stages used
+//                     3    154,624 bytes of shared memory and 156 of 255 registers for tiles; 2 stages used; the same
+//                          kernel
 //   threads     256   128  153,600 bytes of shared memory and 312 registers for tiles, over the limit of 255 per
 //                          thread: may spill; other partition among warps and tiles or their swizzles in shared memory
 //                     512  154,624 bytes of shared memory and 78 of 128 registers for tiles; other partition among

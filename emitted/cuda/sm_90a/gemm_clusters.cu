@@ -39,9 +39,11 @@
 //   parameter   here  new  gives
 //   block_M     128   64   164,864 bytes of shared memory and 48 of 168 registers for tiles; other partition among
 //                          warps
-//                     256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block
+//                     256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block;
+//                          A_shared 131,072, B_shared 65,536, C_part 131,072, C_strips 131,072, barriers 64
 //   block_N     128   64   164,864 bytes of shared memory and 48 of 168 registers for tiles
-//                     256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block
+//                     256  T2C-L020: the tiles need 459,776 bytes of shared memory; sm_90a has 232,448 per block;
+//                          A_shared 65,536, B_shared 131,072, C_part 131,072, C_strips 131,072, barriers 64
 //   block_K     64    32   197,632 bytes of shared memory and 96 of 168 registers for tiles; other tiles or their
 //                          swizzles in shared memory
 //                     128  197,632 bytes of shared memory and 96 of 168 registers for tiles; 3 stages used

@@ -46,7 +46,8 @@
 //                          partition among warps, staging of stores and operands in registers
 //                     4    T2C-F019: the assertion fails: a block computes 128 or 256 columns
 //   num_stages  4     3    214,016 bytes of shared memory and 198 of 240 registers for tiles; other staging of stores
-//                     5    230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used
+//                     5    230,400 bytes of shared memory and 198 of 240 registers for tiles; 4 stages used; the same
+//                          kernel
 //   threads     256   128  230,400 bytes of shared memory and 396 registers for tiles, over the limit of 255 per
 //                          thread: may spill; other partition among warps and register shares
 //                     512  230,400 bytes of shared memory and 102 of 112 registers for tiles; other partition among

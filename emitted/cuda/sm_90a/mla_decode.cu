@@ -59,13 +59,16 @@
 //   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, pipelines, schedule of the loop, staging of stores, operands in
 //                          registers and register shares
-//                     128  T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 per block
+//                     128  T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 per block;
+//                          Q_shared 131,072, Q_pe_shared 16,384, KV_shared 131,072, K_pe_shared 16,384, S_shared
+//                          16,384, scores_max_workspace 1,024, scores_sum_workspace 1,024, barriers 40
 //   block_N     64    32   218,112 bytes of shared memory and 192 of 240 registers for tiles; other tiles or their
 //                          swizzles in shared memory and staging of stores
 //                     128  T2C-F019: the assertion fails: an iteration's tokens are in one page
 //   num_stages  2     1    223,232 bytes of shared memory and 154 of 240 registers for tiles; other partition among
 //                          warps, schedule of the loop, staging of stores and operands in registers
-//                     3    230,400 bytes of shared memory and 224 of 240 registers for tiles; 2 stages used
+//                     3    230,400 bytes of shared memory and 224 of 240 registers for tiles; 2 stages used; the same
+//                          kernel
 //   threads     256   128  230,400 bytes of shared memory and 298 registers for tiles, over the limit of 255 per
 //                          thread: may spill; other partition among warps, schedule of the loop, operands in registers
 //                          and register shares

@@ -40,11 +40,14 @@
 //                    256  197,632 bytes of shared memory and 256 registers for tiles, over the limit of 168 per thread:
 //                         may spill
 //   block_N    256   128  99,328 bytes of shared memory and 64 of 168 registers for tiles
-//                    512  T2C-L020: the tiles need 246,784 bytes of shared memory; sm_90a has 232,448 per block
+//                    512  T2C-L020: the tiles need 246,784 bytes of shared memory; sm_90a has 232,448 per block;
+//                         A_shared 49,152, B_shared 196,608, full 24, empty 24
 //   block_K    64    32   74,752 bytes of shared memory and 128 of 168 registers for tiles; other tiles or their
 //                         swizzles in shared memory
-//                    128  T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block
-//   stages     3     6    T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block
+//                    128  T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block;
+//                         A_shared 98,304, B_shared 196,608, full 24, empty 24
+//   stages     3     6    T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block;
+//                         A_shared 98,304, B_shared 196,608, full 48, empty 48
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of

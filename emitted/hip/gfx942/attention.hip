@@ -44,10 +44,12 @@
 // of LDS (else T2C-L020). The command rejects others, and states why.
 //   parameter   here  new  gives
 //   block_M     128   64   32,768 bytes of LDS and 109 of 256 registers for tiles
-//                     256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup
+//                     256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
+//                          65,536, K_shared 16,384, V_shared 16,384
 //   block_N     64    32   16,384 bytes of LDS and 146 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                     128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup
-//   num_stages  2     1    32,768 bytes of LDS and 186 of 256 registers for tiles
+//                     128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
+//                          32,768, K_shared 32,768, V_shared 32,768
+//   num_stages  2     1    32,768 bytes of LDS and 186 of 256 registers for tiles; the same kernel
 //                     3    65,536 bytes of LDS and 186 of 256 registers for tiles; 2 stages used
 //   threads     256   128  65,536 bytes of LDS and 308 of 512 registers for tiles; other partition among waves, tiles
 //                          or their swizzles in LDS and operands in registers
@@ -182,7 +184,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   // attention.py:80  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 VGPRs per thread.
   // tl::load_buffer issues 4 x 16 bytes + 4 x 16 bytes per lane, 8 vector-memory loads in flight per wave. They
-  // are buffer loads. A buffer spans the rows of its tile that the tensor has: past them loads give zeros
+  // are buffer loads. Byte offsets in a tile have 32 bits: they are less than 1,073,725,696 for all sizes that are
+  // accepted. A buffer spans the rows of its tile that the tensor has: past them loads give zeros
   tl::Staged<tl::half, block_N, dim, threads> K_shared_next;
   tl::StagedRows<tl::half, block_N, dim, threads, 4> V_shared_next;
   auto load = [&](int k) TL_INLINED_LAMBDA {

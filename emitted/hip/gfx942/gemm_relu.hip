@@ -39,7 +39,7 @@
 //   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                     64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
 //   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
-//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used
+//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used; the same kernel
 //   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and
 //                          tiles or their swizzles in LDS
 //                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves

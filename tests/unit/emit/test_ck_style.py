@@ -208,7 +208,8 @@ def test_an_operand_beside_registers_is_stored_in_their_order() -> None:
     assert text.count("free of bank conflicts") == 2
     assert "2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j)" in text
     assert "value 8 n + 4 t + r of acc_o is register r of MFMA t" in text, "Q_local has the layout, and is an operand"
-    assert "up to 64 for operands of a GEMM and 16 for a tile's transpose" in found.source
+    stated = "takes up to 64 for operands of a GEMM, 16 for a tile's transpose and 1 for a reduction's parts"
+    assert f"besides these, one statement {stated}" in text
 
 
 def about(source: str, name: str) -> tuple[str, dict[str, str]]:

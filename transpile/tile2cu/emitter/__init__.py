@@ -257,6 +257,11 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         workspace_in_words(launches, printer),
         offset_bits=style.offset_bits,
     )
+    launch_views = tuple(_launch_view(each, style) for each in written)
+
+    def registers(others: tuple[Resolved, ...]) -> tuple[int, ...]:
+        return _registers(_prepared(others, origin, style)[-1].launches)
+
     view = KernelView(
         name=first.program.name,
         namespace=first.file_namespace,
@@ -266,9 +271,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
         contract=heads.source,
-        changes=in_words(
-            launches, printer, (lambda others: _prepared(others, origin, style)) if style.is_partial else None
-        ),
+        changes=in_words(launches, _registers(launch_views), printer, registers if style.is_partial else None),
         summary=heads.header,
         suffix=first.target.suffix,
         sizes=NO_SECTION,
@@ -277,14 +280,16 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         arch=first.target.arch,
         functor=style.functor,
         uses=style.uses,
-        launches=tuple(_launch_view(each, style) for each in written),
+        launches=launch_views,
         host=_host(written, style),
     )
     schedule = section(first.grid_schedule, printer)
     said = words((view, schedule))
-    parts = zip(written, view.launches, strict=True)
     named = tuple(
-        replace(part, sizes=sizes(each.resolved, each.printer, said, part.parts.operands)) for each, part in parts
+        replace(
+            part, sizes=sizes(each.resolved, each.printer, said, part.parts.registers, operands=part.parts.operands)
+        )
+        for each, part in zip(written, view.launches, strict=True)
     )
     return replace(
         view,
@@ -294,6 +299,11 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         legend=_legend(first, named, view.headers),
         debugging=debugging(launches, named, style.printing, style.printing_own, style.checked_by),
     )
+
+
+def _registers(launches: tuple[LaunchView, ...]) -> tuple[int, ...]:
+    """The registers that tiles take, of each launch."""
+    return tuple(each.parts.registers for each in launches)
 
 
 def _may_use_cuda_half(resolved: Resolved) -> bool:

@@ -20,6 +20,7 @@ from tile2cu.core.expr import Expr, Named, walk
 from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program, Scope
 from tile2cu.core.user_file import Constant
 from tile2cu.emitter.legal_values import legal_values
+from tile2cu.fit import TOO_LARGE
 from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
@@ -28,7 +29,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.targets import Target
 
 _MOST_STATEMENTS = 100  # gemm_hybrid has 65
-Write = Callable[[tuple[Resolved, ...]], object]
+Write = Callable[[tuple[Resolved, ...]], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -56,19 +57,21 @@ class Design:
     limit: int
 
     @classmethod
-    def of(cls, launches: tuple[Resolved, ...]) -> "Design":
-        """The design of a kernel."""
+    def of(cls, launches: tuple[Resolved, ...], registers: tuple[int, ...] = ()) -> "Design":
+        """The design of a kernel; a style that counts registers for tiles differently gives those of each launch."""
         found: dict[str, list[Hashable]] = {}
         for resolved in launches:
             for name, trait in _traits(resolved):
                 found.setdefault(name, []).append(trait)
-        most = hungriest(launches)
+        counts = registers or tuple(map(tile_registers, launches))
+        limits = tuple(map(registers_of_thread, launches))
+        most, limit = max(zip(counts, limits, strict=True), key=lambda each: each[0] - each[1])
         return cls(
             traits=tuple((name, tuple(traits)) for name, traits in found.items()),
             stages=tuple(stages for each in launches for stages in _stages(each)),
             shared=max(each.facts[each.launch, SHARED_BUDGET].total for each in launches),
-            registers=tile_registers(most),
-            limit=registers_of_thread(most),
+            registers=most,
+            limit=limit,
         )
 
 
@@ -114,10 +117,13 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
 _HEADINGS = ("  parameter", "here", "new", "gives")
 
 
-def in_words(launches: tuple[Resolved, ...], printer: Printer, write: Write | None) -> tuple[str, ...]:
+def in_words(
+    launches: tuple[Resolved, ...], registers: tuple[int, ...], printer: Printer, write: Write | None
+) -> tuple[str, ...]:
     """How a tile's size, the stages or the threads are changed, and what their next values give, in lines.
 
-    `write` raises Tile2CuError for a kernel that the style does not support; None for a style that supports all.
+    Tiles take `registers` of a thread of each launch. `write` gives these of other launches, and raises Tile2CuError
+    for a kernel that the style does not support; None for a style that supports all and counts as the rules do.
     Kernels of more than _MOST_STATEMENTS statements have no such lines: their decisions take seconds.
     """
     first = launches[0]
@@ -126,7 +132,7 @@ def in_words(launches: tuple[Resolved, ...], printer: Printer, write: Write | No
     found = settings(launches)
     if not found:
         return ()
-    own = Design.of(launches)
+    own = Design.of(launches, registers)
     takes = "This kernel takes" if len(launches) == 1 else "These kernels take at most"
     text = (
         "To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. "
@@ -155,16 +161,19 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
     assert decide is not None
     try:
         others = decide({setting.name: value})
-        design = Design.of(others)
-        if write is not None:
-            write(others)
+        registers = write(others) if write is not None else ()
     except Tile2CuError as error:
-        return f"{error.code}: {_on(target, error.message)}"
+        tiles = "".join(f"; {note.message}" for note in error.notes if error.code == TOO_LARGE)
+        return f"{error.code}: {_on(target, error.message)}{_in_line(tiles)}"
+    design = Design.of(others, registers)
     changes = differences(own, design, asked=value if setting.stages else 0)
+    same = "the same kernel" * (setting.stages and design == own)
     alone = other_than_hungriest(setting.name, others)
-    taken = _taken(design if alone is None else Design.of((alone,)), target)
-    of = "".join(f"{each.namespace}: " for each, other in zip(launches, others, strict=True) if other is alone)
-    return "; ".join(filter(None, (of + taken, changes)))
+    if alone is None:
+        return "; ".join(filter(None, (_taken(design, target), changes, same)))
+    place = next(place for place, each in enumerate(others) if each is alone)
+    taken = _taken(Design.of((alone,), registers[place : place + 1]), target)
+    return "; ".join(filter(None, (f"{launches[place].namespace}: {taken}", changes, same)))
 
 
 def other_than_hungriest(name: str, launches: tuple[Resolved, ...]) -> Resolved | None:
@@ -185,6 +194,11 @@ def _has_extents(name: str, resolved: Resolved) -> bool:
     launch, program = resolved.launch, resolved.program
     extents = [*(tile.shape for tile in launch.tiles), *(each.extents for each in statements(launch.body, Parallel))]
     return any(_depends(name, extent, program) for shape in extents for extent in shape)
+
+
+def _in_line(table: str) -> str:
+    """The lines of a table of bytes behind one another: `A  16 bytes` is `A 16`."""
+    return ", ".join(" ".join(line.removesuffix("bytes").split()) for line in table.splitlines())
 
 
 def _memory(target: Target) -> str:

@@ -23,7 +23,6 @@ from tile2cu.emitter.tma import producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.launch_bounds import asked_blocks
-from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.styles.base.comments import WIDTH, ascii_only, file_of, listed, rule_line, wrapped
@@ -47,15 +46,15 @@ def common_sizes(resolved: Resolved, printer: Printer, said: frozenset[str]) -> 
     return Section(rule_line("sizes"), tuple(declared))
 
 
-def sizes(resolved: Resolved, printer: Printer, said: frozenset[str], operands: int) -> Section:
+def sizes(resolved: Resolved, printer: Printer, said: frozenset[str], tiles: int, operands: int) -> Section:
     """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone.
 
-    A GEMM has so many registers of `operands` that it has read from LDS.
+    A thread has registers for `tiles`, and in a GEMM for `operands` that it has read from LDS.
     """
     declared = [] if resolved.namespace else [*_constants(resolved, printer, said)]
     declared += [*_stages(resolved), *_written_stages(resolved), *_loads(resolved)]
     declared += _threads(resolved)
-    declared += [*_register_shares(resolved), *_waves_per_simd(resolved, operands), *_least_blocks(resolved)]
+    declared += [*_register_shares(resolved), *_waves_per_simd(resolved, tiles, operands), *_least_blocks(resolved)]
     return Section(rule_line("sizes"), tuple(declared))
 
 
@@ -136,7 +135,7 @@ def _register_shares(resolved: Resolved) -> Iterator[Declaration]:
         yield Declaration(text, tuple(wrapped(about)))
 
 
-def _waves_per_simd(resolved: Resolved, operands: int) -> Iterator[Declaration]:
+def _waves_per_simd(resolved: Resolved, tiles: int, operands: int) -> Iterator[Declaration]:
     """For how many waves of an AMD SIMD the compiler leaves registers, and what then limits the occupancy."""
     waves = resolved.facts.get(resolved.launch, WAVES_PER_SIMD)
     if waves is not None:
@@ -144,13 +143,13 @@ def _waves_per_simd(resolved: Resolved, operands: int) -> Iterator[Declaration]:
         about = f"at most {most // waves} registers per thread, of a SIMD's {most} per lane: clang "
         about += f"then keeps MFMA accumulators in VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
         text = f"constexpr int waves_per_simd_by_registers = {waves};"
-        yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(resolved, waves, operands))))
+        yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(resolved, waves, tiles, operands))))
 
 
-def _occupancy(resolved: Resolved, waves: int, operands: int) -> str:
+def _occupancy(resolved: Resolved, waves: int, tiles: int, operands: int) -> str:
     """The workgroups of a CU, by its registers and by its LDS. [AMD CDNA 3 ISA, "VGPR Allocation", "LDS"]"""
     target, shared = resolved.target, resolved.facts[resolved.launch, SHARED_BUDGET].total
-    tiles, waves_per_block = tile_registers(resolved), resolved.launch.block_threads // target.warp_size
+    waves_per_block = resolved.launch.block_threads // target.warp_size
     # A SIMD has up to 8 waves; registers are allocated in steps of 8 per lane: those of tiles and operands at least.
     most_waves = max(waves, min(8, target.max_registers // (-(-max(tiles + operands, 1) // 8) * 8)))
     least, most = (each * target.simds // waves_per_block for each in (waves, most_waves))

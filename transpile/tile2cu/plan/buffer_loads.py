@@ -17,9 +17,12 @@ _MAX_GRID_YZ = 65535  # blocks: launchers check it
 class BufferLoads:
     """A tile's buffer: `always`, where its condition provably holds for every tile; `clips_rows` and `clips_columns`,
     whether some tiles end past the tensor's rows or columns.
+
+    Of buffers that are used always, offsets in a tile are less than `span` bytes.
     """
 
     always: bool
+    span: int
     clips_rows: bool
     clips_columns: bool
 
@@ -28,23 +31,26 @@ def buffer_loads(op: Copy, src: TensorTile, resolved: Resolved) -> BufferLoads:
     """The buffer of a copy's tile."""
     checked = resolved.facts[src.buffer, BOUNDS_CHECKED]
     clipped = [checked[dim] for dim in src.along]
+    span = _span(op, src, resolved)
+    reached = span is not None and span < _BUFFER_BYTES
     return BufferLoads(
-        always=_is_reached(op, src, resolved) and (not clipped[0] or _starts_inside(src, resolved)),
+        always=reached and (not clipped[0] or _starts_inside(src, resolved)),
+        span=span or 0,
         clips_rows=len(clipped) > 1 and clipped[0],
         clips_columns=clipped[-1],
     )
 
 
-def _is_reached(op: Copy, src: TensorTile, resolved: Resolved) -> bool:
-    """Whether 32-bit offsets reach all of any tile, for all sizes that the launcher accepts."""
+def _span(op: Copy, src: TensorTile, resolved: Resolved) -> int | None:
+    """The bytes that any tile spans at most, of all sizes that the launcher accepts; None where that is not known."""
     tensor, extents = src.buffer, op.dst.buffer.static_shape
     if not resolved.target.is_amd or len(extents) < 2:  # vectors are loaded without a buffer
-        return False
+        return None
     if tensor.strides is not None or len(src.along) != len(extents) or src.ends:
-        return False
+        return None
     pitches = [_pitch(tensor, dim, resolved) for dim in src.along]
     offsets = [extent * pitch for extent, pitch in zip(extents, pitches, strict=True) if pitch is not None]
-    return len(offsets) == len(extents) and sum(offsets) * tensor.dtype.bytes < _BUFFER_BYTES
+    return sum(offsets) * tensor.dtype.bytes if len(offsets) == len(extents) else None
 
 
 def _pitch(tensor: Buffer, dim: int, resolved: Resolved) -> int | None:

@@ -65,11 +65,12 @@ class KernelParts:
     what comes behind the last tile. `work` are the structs of what a tile scheduler publishes, `work_type` declares a
     variable of it, and `next_tile` is the call that gives the block's next tile where the schedule is dynamic. All
     threads do `start` first. `own_layouts` are shared tiles that the style stores as it, not a rule, decides:
-    in words. A GEMM has `operands` registers of what it has read from LDS.
+    in words. Tiles take `registers` of a thread; a GEMM has `operands` more of what it has read from LDS.
     """
 
     shared: Section
     shared_bytes: int
+    registers: int
     layouts: Section
     setup: tuple[Declaration, ...]
     fragments: tuple[Declaration, ...]

@@ -12,7 +12,7 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import Operand, TensorTile, Tile
 from tile2cu.styles.ck.encodings import Encoding, copy_of_rows, transposing_copy
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Distribution, Fragments, guarded
+from tile2cu.styles.ck.fragments import Distribution, Fragments, Temporary, guarded
 from tile2cu.styles.ck.shared import SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Box, Tensors
@@ -36,7 +36,6 @@ class Copies:
     fragments: Fragments
     tensors: Tensors
     shared: SharedTiles
-    most_transposed: int = 0  # registers of a tile between its load by rows and its store by columns
 
     def text(self, op: copy_ops.Copy) -> str:
         """A copy. Errors: T2C-E034 for what no window does."""
@@ -217,8 +216,7 @@ class Copies:
         window, value = self.shared.window(tile, through.stored, "store"), registers
         if through.loaded != through.stored:
             value = self.printer.names.fresh(f"{self.printer.names(tile.name)}_by_columns")
-            count = -(-through.stored.encoding.registers * source.dtype.bytes // 4)
-            self.most_transposed = max(self.most_transposed, count)
+            self.fragments.hold(Temporary.TRANSPOSE, through.stored.encoding.registers * source.dtype.bytes)
             kind = self.element(source)
             given = f"make_static_tile_distribution({through.stored.name}{{}})"
             yield f"auto {value} = make_static_distributed_tensor<{kind}>({given});"

@@ -22,7 +22,7 @@ from tile2cu.styles.base.elements import (
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.copies import Copies
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Distribution, Fragments, guarded
+from tile2cu.styles.ck.fragments import Distribution, Fragments, Temporary, guarded
 from tile2cu.styles.ck.scalars import atomic
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import SUPPORTED, in_ck, in_windows
@@ -39,6 +39,7 @@ class ElementLoop(ElementStatements):
     tiles: dict[Key, str] = field(default_factory=dict)  # of tensors, in registers while the loop runs
     loads: list[str] = field(default_factory=list)
     stores: list[str] = field(default_factory=list)
+    _loaded: int = 0  # bytes of a thread in `tiles`
 
     def __post_init__(self) -> None:
         """Each store and atomic asks for itself which of its threads does it."""
@@ -96,6 +97,8 @@ class ElementLoop(ElementStatements):
             value = name if windows == element else f"cast_tile<{windows}>({name})"
             self.stores += [f"auto {out} = {window};", guarded(f"store_tile({out}, {value});", distribution.encoding)]
         self.tiles[access.key] = name
+        self._loaded += distribution.encoding.registers * buffer.dtype.bytes
+        self.fragments.hold(Temporary.OF_TENSORS, self._loaded)
 
     # ---- forms --------------------------------------------------------------------------------------------------
 

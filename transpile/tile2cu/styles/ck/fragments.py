@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated
@@ -21,6 +22,15 @@ from tile2cu.styles.ck.types import SUPPORTED, in_ck
 _DIMENSIONS = "ijklmn"
 
 
+class Temporary(Enum):
+    """What a statement has registers for besides the fragments, in words."""
+
+    OPERANDS = "operands of a GEMM"
+    TRANSPOSE = "a tile's transpose"
+    PARTS = "a reduction's parts"
+    OF_TENSORS = "a loop's elements of tensors"
+
+
 @dataclass(frozen=True)
 class Distribution:
     """A named encoding, and its comment; `extents` are those of the tile it distributes, empty where it covers more."""
@@ -33,11 +43,15 @@ class Distribution:
 
 @dataclass
 class Fragments:
-    """The fragments of a kernel, and its distributions by their encoding."""
+    """The fragments of a kernel, and its distributions by their encoding.
+
+    `temporaries` are the most registers that one statement has besides the fragments, by what they are for.
+    """
 
     plan: Kernel
     printer: CkPrinter
     distributions: dict[Encoding, Distribution] = field(default_factory=dict)
+    temporaries: dict[Temporary, int] = field(default_factory=dict)
     _of_layout: dict[FragmentLayout, Distribution] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
@@ -110,6 +124,10 @@ class Fragments:
         """The extents of a tile in the order of the encoding's dimensions; none where it is of other extents."""
         orders = {tuple(map(static_value, each)): each for each in (shape[::-1], shape)}
         return tuple(map(self.printer.index, orders.get(encoding.shape, ())))
+
+    def hold(self, what: Temporary, size: int) -> None:
+        """A statement has `size` bytes per thread besides the fragments."""
+        self.temporaries[what] = max(self.temporaries.get(what, 0), -(-size // 4))
 
     def counter(self, wish: str) -> str:
         """A name inside of a loop, which is the same wherever it is asked for."""

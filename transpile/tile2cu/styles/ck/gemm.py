@@ -15,7 +15,7 @@ from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.encodings import operand_a, operand_b
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Fragments
+from tile2cu.styles.ck.fragments import Fragments, Temporary
 from tile2cu.styles.ck.shared import ByColumns, SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import VECTOR, in_ck
@@ -108,8 +108,7 @@ class Gemms:
     warp_gemms: dict[str, str] = field(default_factory=dict)
     reads: tuple[int, int] = (0, 0)  # bytes that a lane reads at a time of A and B of the MMA printed last
     ways: tuple[int, int] = (0, 0)  # conflict degrees of these reads
-    most_operands: int = 0  # registers of the operands that a GEMM loads from LDS
-    _loaded: int = 0
+    _loaded: int = 0  # registers of the operands that it loads from LDS
     _ways: dict[str, int] = field(default_factory=dict)  # of a tile's reads
 
     def text(self, op: ops.Mma) -> str:
@@ -141,7 +140,7 @@ class Gemms:
             self._reads(op.b, pack_b, along_rows=not op.b.transposed),
         )
         self.ways = (self._ways.get(op.a.buffer.name, 0), self._ways.get(op.b.buffer.name, 0))
-        self.most_operands = max(self.most_operands, self._loaded)
+        self.fragments.hold(Temporary.OPERANDS, 4 * self._loaded)
         count = f", {words.INTERLEAVE}<{layout.interleave}>" if layout.interleave > 1 else ""
         call = f"{words.BLOCK_GEMM}<{warp_gemm}, {self.printer.index(extent)}{count}>({name}, {a}, {b});"
         lines = [f"clear_tile({name});"] * op.overwrites

@@ -25,7 +25,7 @@ from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.copies import Copies
 from tile2cu.styles.ck.elementwise import ElementLoop
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Fragments
+from tile2cu.styles.ck.fragments import Fragments, Temporary
 from tile2cu.styles.ck.gemm import Gemms, layouts_of_operands, written_by_copies
 from tile2cu.styles.ck.pipeline import Pipelines
 from tile2cu.styles.ck.reductions import reduction
@@ -89,17 +89,23 @@ class CkKernel(Statements):
         """The shared tiles."""
         return self.shared.struct()
 
+    @property
+    def tile_registers(self) -> int:
+        """The registers of a thread for fragments, and for the next tile as this style distributes it."""
+        held = self.plan.registers
+        return held.count - held.prefetched + self.pipelines.prefetched
+
     def registers(self) -> Section:
         """The distributions of tiles, and the warp GEMMs."""
-        count = self.plan.registers.count
-        title = "how loops are distributed over the threads"
-        if count:
-            more = [f"{self.gemms.most_operands} for operands of a GEMM"] * bool(self.gemms.most_operands)
-            more += [f"{self.copies.most_transposed} for a tile's transpose"] * bool(self.copies.most_transposed)
-            title = f"registers: {count} per thread for tiles" + (f"; up to {listed(more)}" if more else "")
+        count = self.tile_registers
+        title = f"registers: {count} per thread for tiles" if count else "how loops are distributed over the threads"
+        held = self.fragments.temporaries
+        more = [f"{held[each]} for {each.value}" for each in Temporary if held.get(each)]
+        taken = f"{'besides these, one statement' if count else 'a loop'} takes up to {listed(more)}"
         declared = [*self.gemms.declared(), *self.fragments.types()]
         if declared:
-            declared[0] = replace(declared[0], comments=(*wrapped(_VALUES), *declared[0].comments))
+            about = (*(wrapped(taken) if more else ()), *wrapped(_VALUES))
+            declared[0] = replace(declared[0], comments=(*about, *declared[0].comments))
         return Section(rule_line(title), tuple(declared))
 
     def setup(self) -> tuple[Declaration, ...]:

@@ -6,7 +6,6 @@ from tile2cu.core.expr import Expr, Load, Var, substitute, walk
 from tile2cu.core.program import Buffer, Copy
 from tile2cu.plan import copy_ops
 from tile2cu.plan.operands import TensorTile
-from tile2cu.plan.registers import staged_registers
 from tile2cu.plan.structure import PipelinedLoop
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.constants import Constants
@@ -36,11 +35,15 @@ class Staged:
 
 @dataclass
 class Pipelines:
-    """Prints register-staged loops. `staged` are the tiles of the copies that they are printing, by the copy's id."""
+    """Prints register-staged loops. `staged` are the tiles of the copies that they are printing, by the copy's id.
+
+    One of them has up to `prefetched` registers for its next tiles.
+    """
 
     copies: Copies
     constants: Constants
     staged: dict[int, Staged] = field(default_factory=dict)
+    prefetched: int = 0
 
     def view(self, op: PipelinedLoop, views: Views) -> StatementView:
         """The view of the loop; `views` gives those of its parts."""
@@ -49,9 +52,9 @@ class Pipelines:
             declared = [line for store in op.stores for line in self._declared(store, op, printer)]
             tiles = [self.staged[id(store.source)] for store in op.stores]
             names = ", ".join(each.registers for each in tiles)
-            count = sum(
-                staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)
-            )
+            held = (each.through.loaded.encoding.registers * each.box.tensor.dtype.bytes for each in tiles)
+            count = sum(-(-size // 4) for size in held)
+            self.prefetched = max(self.prefetched, count)
             about = f"{names}: the next tile, in flight from global memory to LDS, in {count} VGPRs per thread"
             about += f". {self._about_loads(tiles)}" if tiles else ""
             moves = all(each.steps is not None for each in tiles) and not parts["variable"]
@@ -80,7 +83,8 @@ class Pipelines:
             dim, at = encoding.ys[-1]
             run = encoding.hs[dim - 1][at] if dim == len(encoding.hs) else 1
             found.append((each.registers, encoding.registers // run, run * size))
-        widths = ", ".join(f"{count} loads of {width} bytes to {name}" for name, count, width in found)
+        loads = [(name, f"{count} load{'s' * (count > 1)} of {width} bytes") for name, count, width in found]
+        widths = ", ".join(f"{text} to {name}" for name, text in loads)
         by_instance = any("Alignment" in each.box.view_text for each in tiles)
         total = f"{sum(count for _, count, _ in found)} vector-memory loads in flight per wave"
         single = (

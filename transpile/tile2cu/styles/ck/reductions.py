@@ -8,7 +8,7 @@ from tile2cu.core.program import Reduction, Scope
 from tile2cu.plan import ops
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Fragments, guarded
+from tile2cu.styles.ck.fragments import Fragments, Temporary, guarded
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import in_ck
 
@@ -44,7 +44,10 @@ def reduction(op: ops.Reduce, printer: CkPrinter, fragments: Fragments) -> str:
         raise unsupported("a sum of values that several threads hold, or their exchange between waves", span)
     across_lanes = bool(encoding.rs) or layout.along(op.dim).lanes > 1
     overhangs = encoding.shape != src.static_shape
-    return "\n".join(_lines(op, printer, overhangs=overhangs, across_lanes=across_lanes))
+    apart = op.accumulates and (across_lanes or op.parts > 1) and not op.thread_local
+    if apart:
+        fragments.hold(Temporary.PARTS, result.registers * dst.dtype.bytes)
+    return "\n".join(_lines(op, printer, overhangs=overhangs, across_lanes=across_lanes, apart=apart))
 
 
 def _check_types(op: ops.Reduce) -> None:
@@ -73,6 +76,7 @@ def _to_one_value(op: ops.Reduce, printer: CkPrinter, fragments: Fragments) -> I
     if encoding.shape != op.src.static_shape:
         yield from _idle_places(op, printer, neutral)
     parts = printer.names.fresh(f"parts_of_{printer.names(op.dst.name)}")
+    fragments.hold(Temporary.PARTS, op.dst.dtype.bytes)
     given = f"make_static_tile_distribution({words.ONE_VALUE}<threads>{{}})"
     yield f"auto {parts} = make_static_distributed_tensor<{element}>({given});"
     yield f"set_tile({parts}, {neutral});" if op.kind in _NEUTRAL else f"clear_tile({parts});"
@@ -103,14 +107,15 @@ def _across_threads(
         yield f"{words.REDUCE_WARPS}{once}({into}, {workspace}, {function});"
 
 
-def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes: bool) -> Iterator[str]:
+def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes: bool, apart: bool) -> Iterator[str]:
+    """`apart`: the values that there are join the others' total after it is known."""
     src, dst = printer.names(op.src.name), printer.names(op.dst.name)
     element, function = in_ck(op.dst.dtype.cpp), f"{_COMBINED[op.kind]}{{}}"
     neutral = _NEUTRAL.get(op.kind, "{}(0)").format(element)
     if overhangs:
         yield from _idle_places(op, printer, neutral)
     into = dst
-    if op.accumulates and (across_lanes or op.parts > 1) and not op.thread_local:
+    if apart:
         into = printer.names.fresh(f"{dst}_part")
         if op.kind in _NEUTRAL:  # which may be combined with itself: docs/lab/amd.md has the counts
             yield f"// apart from the old {dst}: a chain that begins with that needs an instruction more per element"

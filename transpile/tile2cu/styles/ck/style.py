@@ -13,6 +13,7 @@ from tile2cu.styles.base.names import names_in
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit
 from tile2cu.styles.ck import support
+from tile2cu.styles.ck.fragments import Temporary
 from tile2cu.styles.ck.kernel import CkKernel
 from tile2cu.styles.ck.limits import size_limits
 from tile2cu.styles.ck.tensors import has_vectors
@@ -29,7 +30,10 @@ class Ck:
     functor = True
     is_partial = True
     offset_bits = 32
-    printing = "printf of NAME.get_thread_buffer()[n] there prints what a lane holds of a fragment."
+    printing = (
+        'printf("%g\\n", type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a '
+        "fragment."
+    )
     printing_own = ""
     checked_by = "--device sim"
 
@@ -95,5 +99,6 @@ class Ck:
             body=body,
             start=start,
             own_layouts=ck.shared.own_layouts(),
-            operands=ck.gemms.most_operands,
+            registers=ck.tile_registers,
+            operands=ck.fragments.temporaries.get(Temporary.OPERANDS, 0),
         )

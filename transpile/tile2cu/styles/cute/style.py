@@ -91,6 +91,7 @@ class Cute:
         return KernelParts(
             shared=cute.struct(),
             shared_bytes=plan.memory.total,
+            registers=plan.registers.count,
             layouts=cute.registers(),
             maps=cute.map_functions(),
             setup=cute.setup(),

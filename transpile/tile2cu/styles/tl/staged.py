@@ -81,7 +81,7 @@ def _staged_about(
     names = ", ".join(tile.name for tile in tiles)
     total = sum(count for count, _ in loads)
     issued = " + ".join(f"{count} x {width} bytes" for count, width in loads)
-    always = all(each.always for each in buffers)
+    always, span = all(each.always for each in buffers), f"{max(each.span for each in buffers):,}"
     call = listed(sorted({tl.LOAD_BUFFER if each.always else tl.LOAD for each in buffers}))
     where = "" if aligned else " where rows are 16-byte aligned, else single elements"
     if any(width < 4 for _, width in loads):  # no buffer load has fewer bytes
@@ -92,6 +92,7 @@ def _staged_about(
         f"issues {issued} per lane, {total} vector-memory loads in flight per wave{where}. "
         + ("They are buffer loads" if aligned else "The wide ones are buffer loads")
         + ("" if always else " where a tile starts in the tensor and 32-bit offsets reach it (tested), else predicated")
+        + f". Byte offsets in a tile have 32 bits: they are less than {span} for all sizes that are accepted" * always
         + ". "
     )
     rows, columns = (any(getattr(each, kind) for each in buffers) for kind in ("clips_rows", "clips_columns"))

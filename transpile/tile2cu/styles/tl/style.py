@@ -136,6 +136,7 @@ class Tl:
             next_tile=roles.next_tile() if roles is not None else "",
             start=start,
             end=end if plan.persistent is not None else (),
+            registers=plan.registers.count,
             operands=plan.registers.read_operands,
         )
 
