@@ -301,7 +301,7 @@ def test_mfmas_take_the_k_that_manifests_state() -> None:
     """By tl::MfmaK: the k of value `first` of a step's items, of each group of lanes."""
     header = (ROOT / "headers/tl/common/cdna/mfma_gemm.h").read_text(encoding="utf-8")
     formula = _FIRST.search(header)
-    assert formula is not None and "first += each" in header
+    assert formula is not None and "first += Steps::each" in header
     python = re.sub(r"Shape::|lane\(\) / size", "", formula[1].replace("lane() / Shape::size", "group"))
     orders = {order for path in AMD for order in json.loads(path.read_text(encoding="utf-8"))["numerics"]["order"]}
     checked = 0
