@@ -5,6 +5,7 @@ A build takes some 10 to 40 s of a core; all but a few run nightly.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -15,14 +16,16 @@ import pytest
 import inputs
 import references
 import tile2cu
+from tests.amdgcn.build import run
 from tests.amdgcn.chips import require_compiler
 from tests.amdgcn.code import assert_fits, assert_well_compiled
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
 from tests.host.more_calls import MORE, Case
-from tile2cu_runtime.hip import CODE_OBJECT
+from tile2cu_runtime.hip import CODE_OBJECT, code_object_commands
 
 pytestmark = pytest.mark.needs("ck")
 
+ROOT = Path(__file__).resolve().parents[2]
 EACH_TIME = ("vector_add", "gemm_relu")
 OTHER_FP8 = {"float8_e4m3fn", "float8_e5m2"}  # gfx942 has no type for these in ck_tile
 CASES = [
@@ -45,6 +48,30 @@ def test_example(example: Example) -> None:
     for call in example.calls:
         call.check(kernel)
         assert kernel.report is not None and kernel.report.is_clean
+
+
+BY_COLUMNS = re.compile(
+    r"// for example, \(k, n\) = \((\d+), (\d+)\): .*?, byte ([\d,]+)\n(?:  +//.*\n)* +tl::LdsTile<.*> (\w+)[\[;]"
+)
+TRANSPOSED = [
+    path for path in sorted((ROOT / "emitted/ck").rglob("*.hip")) if BY_COLUMNS.search(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", TRANSPOSED, ids=lambda path: path.stem)
+def test_tiles_are_stored_where_a_comment_computes(path: Path, tmp_path: Path) -> None:
+    """ck_tile's descriptor of a tile that is stored by columns has the byte of the example."""
+    text = path.read_text(encoding="utf-8")
+    for k, n, byte, name in BY_COLUMNS.findall(text):
+        tile, at = f"std::remove_all_extents_t<decltype(Shared::{name})>", f"ck_tile::make_tuple({k}, {n})"
+        offset = f"{tile}::descriptor().calculate_offset({at}) * sizeof({tile}::Element)"
+        behind = text.index("static_assert(sizeof(Shared) ==", text.index(f"> {name}["))
+        text = f"{text[:behind]}static_assert({offset} == {byte.replace(',', '')});\n{text[behind:]}"
+    source = tmp_path / path.name
+    source.write_text(text, encoding="utf-8")
+    (command, *_) = code_object_commands(str(source), architecture="gfx942", needs=("composable_kernel",))
+    run([*command, "-w", "-I", str(path.parent), "-fsyntax-only"])
 
 
 SCALED_ROWS = """

@@ -132,7 +132,8 @@ struct Shared {
   // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k_slot % 8), where
   // c = k_slot / 8 is its 16-byte chunk,
   // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 2, are neighbours,
-  // k_slot = 32 * (k / 32) + 8 * (k / 4 % 4) + 4 * (k / 16 % 2) + k % 4 is its place along k
+  // k_slot = 32 * (k / 32) + 8 * (k / 4 % 4) + 4 * (k / 16 % 2) + k % 4 is its place along k;
+  // for example, (k, n) = (21, 13): k_slot = 13, c = 1, l = 69, byte 3,146
   // Operand A is in registers already: in MFMA step s, lanes 16 g to 16 g + 15 hold k = 16 s + 4 g to 16 s + 4 g + 3,
   // so that B must have the same k there. k_slot stores those of 2 steps next to each other: one 16-byte read serves 2
   // steps.

@@ -92,7 +92,8 @@ struct Shared {
   // 16,384 bytes in 2 stages; transposed by the store
   // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k % 8), where
   // c = k / 8 is its 16-byte chunk,
-  // l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 4, are neighbours
+  // l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 4, are neighbours;
+  // for example, (k, n) = (21, 13): c = 2, l = 97, byte 5,690
   tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<4>>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");

@@ -194,15 +194,20 @@ def test_words_of_transposed_tiles_are_the_addresses(columns: ByColumns) -> None
     tile = Buffer(
         name="B", shape=(int_const(64), int_const(128)), dtype=FLOAT16, scope=Scope.SHARED, span=Span("", 1, 1, 1)
     )
-    text = " ".join(columns.address(128, 2))
+    text = " ".join(columns.address(tile))
     at = re.search(r"at byte (.*?), where", text)
     slot, chunk, line = (re.search(rf"\b{name} = (.*?) is ", text) for name in ("k_slot", "c", "l"))
     assert at is not None and chunk is not None and line is not None and (slot is None) == (columns.held == 0)
+    example = re.search(r"for example, \(k, n\) = \((\d+), (\d+)\): (.*), byte ([\d,]+)$", text)
+    assert example is not None
     for k, n in product(range(64), range(128)):
         names = {"k": k, "n": n, "l": number(line[1], n=n), "k_slot": number(slot[1], k=k) if slot else k}
         assert names["k_slot"] == columns.position(k, tile)
         names["c"] = number(chunk[1], **names)
         assert number(at[1], **names) == columns.byte_of((columns.position(k, tile), n), tile)
+        if (k, n) == (int(example[1]), int(example[2])):
+            assert number(at[1], **names) == number(example[4])
+            assert all(names[name] == int(given) > 0 for name, given in re.findall(r"(\w+) = (\d+)", example[3]))
 
 
 @pytest.mark.parametrize(("columns", "swizzle"), [(128, 128), (64, 128), (32, 64), (16, 32), (64, 32)])

@@ -23,6 +23,8 @@ from tile2cu.styles.ck.fragments import Distribution
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import SUPPORTED, VECTOR, in_ck
 
+_EXAMPLE = (21, 13)  # (k, n) of the element whose address a comment computes
+
 
 def _times(size: int, text: str) -> str:
     """The bytes of so many elements, in words."""
@@ -50,13 +52,11 @@ class ByColumns:
         """The offset of an element at (position along K, column). [headers/tl/ck_lds.h, operand_descriptor]"""
         (k, column), n, size = at, tile.static_shape[1], tile.dtype.bytes
         chunk, element = divmod(k, VECTOR // size)
-        rest, r = divmod(column, self.run)
-        group, t = divmod(rest, self.count)
-        line = t * (n // self.count) + group * self.run + r
-        return ((chunk * n + (line ^ chunk)) * (VECTOR // size) + element) * size
+        return ((chunk * n + (self.line_of(column, n) ^ chunk)) * (VECTOR // size) + element) * size
 
-    def address(self, columns: int, size: int) -> tuple[str, ...]:
-        """At which byte element (k, n) of `columns` columns and elements of `size` bytes is: `byte_of`, in words."""
+    def address(self, tile: Buffer) -> tuple[str, ...]:
+        """At which byte element (k, n) is, `byte_of` in words, and where an element is of which no term is 0."""
+        (rows, columns), size = tile.static_shape, tile.dtype.bytes
         per_chunk, run, count = VECTOR // size, self.run, self.count
         slot, line = "k_slot" if self.permutes(size) else "k", "l" if count > 1 else "n"
         known = [f"c = {slot} / {per_chunk} is its 16-byte chunk"]
@@ -66,7 +66,20 @@ class ByColumns:
         if self.permutes(size):
             known.append(f"k_slot = {self._slot(size)} is its place along k")
         at = f"16 * ({columns} * c + ({line} ^ c)) + {_times(size, f'{slot} % {per_chunk}')}"
-        return (f"element (k, n) is at byte {at}, where", *(f"{each}," for each in known[:-1]), known[-1])
+        k, n = min(_EXAMPLE[0], rows - 1), min(_EXAMPLE[1], columns - 1)
+        place = self.position(k, tile)
+        values = [f"k_slot = {place}"] * (slot != "k") + [f"c = {place // per_chunk}"]
+        values += [f"l = {self.line_of(n, columns)}"] * (count > 1)
+        byte = self.byte_of((place, n), tile)
+        example = f"for example, (k, n) = ({k}, {n}): {', '.join(values)}, byte {byte:,}"
+        first = f"element (k, n) is at byte {at}, where"
+        return (first, *(f"{each}," for each in known[:-1]), f"{known[-1]};", example)
+
+    def line_of(self, column: int, columns: int) -> int:
+        """The line of a column."""
+        rest, r = divmod(column, self.run)
+        group, t = divmod(rest, self.count)
+        return t * (columns // self.count) + group * self.run + r
 
     def permutes(self, size: int) -> bool:
         """Whether a column's elements of `size` bytes are in another order than that of k."""
@@ -211,7 +224,7 @@ class SharedTiles:
 
     def _about_columns(self, tile: Buffer) -> tuple[str, ...]:
         """How a tile is stored along K."""
-        return self.by_columns[tile.name].address(tile.static_shape[1], tile.dtype.bytes)
+        return self.by_columns[tile.name].address(tile)
 
     def _layout(self, tile: Buffer, layout: SharedLayout) -> str:
         """The layout of a tile as a type."""
