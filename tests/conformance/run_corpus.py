@@ -86,7 +86,8 @@ class Row:
 
 def files(folder: Path, only: str = "", parts: tuple[str, ...] = (".",)) -> Iterator[Path]:
     """The files below a folder, or `parts` of it, that have kernels for the targets we know."""
-    for path in sorted(path for part in parts for path in (folder / part).rglob("*.py")):
+    found = (path for part in parts for path in (folder / part).rglob("*.py") if path.is_file())
+    for path in sorted(found):
         text = path.read_text(encoding="utf-8", errors="replace")
         has_kernels = "T.Kernel" in text or "T.prim_func" in text
         if path.relative_to(folder).as_posix().startswith(left_out()):

@@ -66,7 +66,7 @@ _FRONT_END = {
     "T2C-F012": Explanation(
         "a form of Python is not supported",
         "Kernels, factories and helpers may use plain functions and classes, loops, conditions, comprehensions, "
-        "f-strings and the usual literals. Exceptions, generators, `with` other than T.Kernel, `global` and the like "
+        "f-strings and the usual literals. Exceptions, generators, `class` inside functions and the like "
         "are not evaluated.",
     ),
     "T2C-F013": Explanation(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from tile2cu.core.dtype import BY_NAME, DType
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Policy
-from tile2cu.frontend import builtins, classes, modules, operators, schedule, torch
+from tile2cu.frontend import builtins, classes, ir_passes, modules, operators, schedule, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.limits import MAX_TEXT
@@ -24,6 +24,7 @@ from tile2cu.frontend.values import (
     Function,
     Instance,
     Namespace,
+    Node,
     Opaque,
     TileValue,
     TorchTensor,
@@ -47,7 +48,7 @@ def attribute(cx: Context, value: object, name: str, text: str) -> object:
             return policy(name)
         case str() | list() | dict() | tuple() | int() | float():
             return _method(value, name)
-        case Class() | Instance() | Function() | TorchTensor() | TileScheduler():
+        case Node() | Class() | Instance() | Function() | TorchTensor() | TileScheduler():
             return _of_object(cx, value, name, text)
         case Expr() if name in ("dtype", "astype"):
             return value.dtype if name == "dtype" else _astype(value)
@@ -77,9 +78,11 @@ def _of_buffer(buffer: Buffer, name: str) -> object:
 
 
 def _of_object(
-    cx: Context, value: Class | Instance | Function | TorchTensor | TileScheduler, name: str, text: str
+    cx: Context, value: Node | Class | Instance | Function | TorchTensor | TileScheduler, name: str, text: str
 ) -> object:
     match value:
+        case Node():
+            return ir_passes.of_node(value, name)
         case TileScheduler():
             return schedule.attribute(cx, value, name, text)
         case TorchTensor():
@@ -96,6 +99,9 @@ def _astype(value: Expr) -> Builtin:
 
 def _of_function(function: Function, name: str, text: str) -> object:
     """`kernel.compile(...)` and its kin call the kernel's function; what else it has is known only by running it."""
+    of_tvm = ir_passes.of_prim_func(function, name)
+    if of_tvm is not None:
+        return of_tvm
     if name in ("compile", "get_tir", "get_kernel_source", "__wrapped__"):
         return Builtin(text, lambda cx, *args, **named: cx.call_function(cx, function, Arguments(args, named)))
     if name.startswith("__"):

@@ -14,7 +14,18 @@ from tile2cu.frontend import operators
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault, did_you_mean
 from tile2cu.frontend.operators import static, static_int, truth
-from tile2cu.frontend.values import Arguments, Builtin, Function, Opaque, TorchTensor, as_expr, describe, from_expr
+from tile2cu.frontend.values import (
+    Arguments,
+    Builtin,
+    Function,
+    Node,
+    NodeKind,
+    Opaque,
+    TorchTensor,
+    as_expr,
+    describe,
+    from_expr,
+)
 
 MISSING = object()
 
@@ -350,6 +361,9 @@ def _isinstance(cx: Context, value: object, types: object) -> object:
         if not _NUMBERS.issuperset(names):
             raise Demand("isinstance()", (value.name,))
         cx.bindings.said_open[value.name] = None
+    kinds = [part.name for part in wanted if isinstance(part, NodeKind)]
+    if isinstance(value, Node) and value.kind in kinds:
+        return True
     return any(_CLASSES[name](value) for name in names if name in _CLASSES)
 
 

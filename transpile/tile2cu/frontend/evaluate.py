@@ -10,13 +10,15 @@ import libcst as cst
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.frontend import attributes, builtins, classes, imports, language, operators
+from tile2cu.frontend import attributes, builtins, classes, imports, ir_passes, language, operators
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.environment import ENVIRON, variable
 from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
+from tile2cu.frontend.limits import MAX_CALLS
 from tile2cu.frontend.lower import elementwise, lanes, tiles
 from tile2cu.frontend.operators import truth
+from tile2cu.frontend.parse import source_file
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.subscript import subscript
 from tile2cu.frontend.values import (
@@ -27,6 +29,7 @@ from tile2cu.frontend.values import (
     Function,
     Instance,
     Interval,
+    NodeKind,
     Opaque,
     TileValue,
     describe,
@@ -43,6 +46,9 @@ _COMPARE: dict[type[cst.CSTNode], str] = {
     cst.LessThan: "<", cst.LessThanEqual: "<=", cst.GreaterThan: ">", cst.GreaterThanEqual: ">=",
     cst.Equal: "==", cst.NotEqual: "!=",
 }  # fmt: skip
+
+
+_STEPS_OF_A_PARSER = 500  # what parsing a text of one expression takes
 
 
 def operator_text(node: cst.CSTNode) -> str:
@@ -161,9 +167,34 @@ def _attribute(cx: Context, node: cst.Attribute, env: Env) -> object:
 
 
 def _call(cx: Context, node: cst.Call, env: Env) -> object:
+    if isinstance(node.func, cst.Name) and node.func.value == "eval" and env.find_quietly("eval") is None:
+        return _eval(cx, node, env)
     function = evaluate(cx, node.func, env)
     arguments = call_arguments(cx, node, env)
     return apply(cx, function, arguments, node)
+
+
+def _eval(cx: Context, node: cst.Call, env: Env) -> object:
+    """`eval(text)`: the expression of a text that is known, evaluated as if it were written here."""
+    given = call_arguments(cx, node, env)
+    text = given.positional[0] if len(given.positional) == 1 and not given.named else None
+    if not isinstance(text, str):
+        raise Fault("T2C-F013", "`eval` takes one text that is known", help="tile2cu reads the file without running it")
+    cx.budget.step(_STEPS_OF_A_PARSER + len(text))
+    place = cx.source.span(node)
+    written = source_file(f"{place.file}:{place.line}: eval", text.strip())
+    match written.module.body:
+        case [cst.SimpleStatementLine(body=[cst.Expr(value=expression)])]:
+            cx.source.attach(written)
+        case _:
+            raise Fault("T2C-F013", "the text of `eval` is no expression")
+    cx.budget.calls += 1
+    if cx.budget.calls > MAX_CALLS:
+        raise Fault("T2C-F015", f"texts of `eval` are inside one another more than {MAX_CALLS} levels deep")
+    try:
+        return evaluate(cx, expression, env)
+    finally:
+        cx.budget.calls -= 1
 
 
 def call_arguments(cx: Context, node: cst.Call, env: Env) -> Arguments:
@@ -200,6 +231,8 @@ def apply(cx: Context, function: object, arguments: Arguments, node: cst.BaseExp
                 return builtins.invoke(cx, elementwise.cast_to(function), arguments)
             case Class():
                 return classes.instantiate(cx, function, arguments)
+            case NodeKind():
+                return ir_passes.make(cx, function, arguments)
             case Instance():
                 return classes.call(cx, function, arguments, cx.source.code(node)[:60])
             case Opaque():

@@ -140,18 +140,19 @@ def run_small(cx: Context, node: cst.BaseSmallStatement, env: Env, comment: str)
             run_import(cx, node, env)
         case cst.Del():
             forget(cx, node.target, env)
-        case cst.Pass():
-            pass
+        case cst.Global():
+            env.of_module.update(item.name.value for item in node.names)
         case _:
-            raise _other(cx, node)
+            _run_other(cx, node)
     return None
 
 
-def _other(cx: Context, node: cst.BaseSmallStatement) -> Fault:
-    """The fault of a statement that plain Python has, but that stops the evaluation."""
+def _run_other(cx: Context, node: cst.BaseSmallStatement) -> None:
+    """`pass`; any other statement that plain Python has is a fault."""
     if isinstance(node, cst.Raise):
-        return Fault("T2C-F014", f"the file raises here: {cx.source.code(node)[:100]}")
-    return unsupported(node)
+        raise Fault("T2C-F014", f"the file raises here: {cx.source.code(node)[:100]}")
+    if not isinstance(node, cst.Pass):
+        raise unsupported(node)
 
 
 def forget(cx: Context, target: cst.BaseExpression, env: Env) -> None:

@@ -13,6 +13,7 @@ from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Deferred, Instance, Opaque
 
 MAX_FILES = 16
+PROJECT = "pyproject.toml"  # in the folder of a project
 FOLDER = "__path__"  # the name under which a module's scope keeps its folder, relative to the user's file
 
 Reader = Callable[[str], str | None]
@@ -75,11 +76,15 @@ def _module(cx: Context, wanted: Deferred, module: str) -> Env | None:
 def _of_own_package(cx: Context, module: str) -> Env | None:
     """The scope of a module by its full name, in the package that the user's file is in: `package.part.module`.
 
-    Folders between them need no `__init__.py`.
+    Folders between them need no `__init__.py`. A file outside of its project's package, as a test is, has it in the
+    folder of pyproject.toml, or in `src` there.
     """
-    for up, folder in enumerate(Path(cx.source.file).absolute().parents, start=1):
+    for up, folder in enumerate(Path(cx.source.file).absolute().parents):
         if folder.name == module.partition(".")[0]:
-            return _beside(cx, posixpath.join(*[".."] * up), module)
+            return _beside(cx, posixpath.join(*[".."] * (up + 1)), module)
+        root = posixpath.join(".", *[".."] * up)
+        if cx.read(posixpath.join(root, PROJECT)) is not None:
+            return _beside(cx, posixpath.join(root, "src"), module) or _beside(cx, root, module)
     return None
 
 

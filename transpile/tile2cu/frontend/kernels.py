@@ -255,7 +255,7 @@ class _Trace:
             if not isinstance(value, Handle):
                 cx.recorder.add_param(param.name.value, value)
             env.bind(param.name.value, value, cx.source.span(param.name))
-        cx.recorder.tracing = True
+        cx.recorder.tracing, cx.recorder.passes = True, function.passes
         flow = trace.trace_body(cx, function.node.body, env)
         unknown = next((name for name in cx.recorder.signature if name not in cx.recorder.params), None)
         if unknown is not None:

@@ -5,7 +5,17 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tile2cu.core.dtype import BY_NAME, FLOAT8_E4M3, FLOAT8_E5M2, INT32
-from tile2cu.frontend import builtins, drivers, environment, language, layouts, quantize, target_queries, torch
+from tile2cu.frontend import (
+    builtins,
+    drivers,
+    environment,
+    ir_passes,
+    language,
+    layouts,
+    quantize,
+    target_queries,
+    torch,
+)
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.lower.operand import as_dtype
@@ -217,7 +227,8 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "os": environment.OS,
         "tvm": _TVM,
         "tilelang.tvm": _TVM,
-        "tvm.tirx": _functions("tirx", {"const": _constant}),
+        "tvm.tirx": {**_functions("tirx", {"const": _constant}), **ir_passes.KINDS},
+        "tvm.tirx.stmt_functor": ir_passes.FUNCTORS,
         "tilelang.language.fp8": _FP8,
         "tilelang.tileop": {},
         "tilelang.tileop.base": {"GemmWarpPolicy": language.lookup("GemmWarpPolicy")},

@@ -17,7 +17,7 @@ from tile2cu.frontend.leaving import without_leaves
 from tile2cu.frontend.limits import MAX_BLOCKS
 from tile2cu.frontend.phases import phases
 from tile2cu.frontend.ranges import require_inside
-from tile2cu.frontend.values import Allocation, KernelFrame, Placement, Reducer
+from tile2cu.frontend.values import Allocation, Function, KernelFrame, Placement, Reducer
 
 _INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
 
@@ -92,6 +92,7 @@ class Recorder:
     dropped: dict[Span, str] = field(default_factory=dict)  # calls of the kernel's body that have no effect
     rebound: dict[Span, str] = field(default_factory=dict)  # names that another arm in a loop has read
     random: bool = False  # whether T.rng_init has been called
+    passes: tuple[Function, ...] = ()  # of the file, which calls of its own C++ go through
     signature: tuple[str, ...] = ()
     params: dict[str, Buffer | Var] = field(default_factory=dict)
     tracing: bool = False

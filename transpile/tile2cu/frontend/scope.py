@@ -13,6 +13,7 @@ class Env:
     traced bodies; not helpers). `frame`: the body of a loop or branch of the program; names bound in it end with it.
     `loop`: a frame that runs more than once. `reads` are the names that a frame took from outside; `ended` those that
     a frame inside bound before it ended, and where. `beside` are the names that the other arm of a branch has read.
+    `of_module` are those that a `global` statement lists.
     """
 
     parent: "Env | None" = None
@@ -24,6 +25,7 @@ class Env:
     reads: set[str] = field(default_factory=set)
     ended: dict[str, Span] = field(default_factory=dict)
     beside: set[str] = field(default_factory=set)
+    of_module: set[str] = field(default_factory=set)
 
     def find(self, name: str) -> "Env | None":
         """The innermost scope that binds `name`; None also where its frame has ended."""
@@ -46,9 +48,17 @@ class Env:
         return env
 
     def bind(self, name: str, value: object, place: Span) -> None:
+        if name in self.of_module:
+            self.module.bind(name, value, place)
+            return
         self.values[name] = value
         self.places[name] = place
         self.ended.pop(name, None)
+
+    @property
+    def module(self) -> "Env":
+        """The scope of the module."""
+        return self if self.parent is None else self.parent.module
 
     def inner_frame(self, *, loop: bool) -> "Env":
         """The scope of a loop's or branch's body inside this scope."""

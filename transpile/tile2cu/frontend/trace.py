@@ -11,8 +11,9 @@ from tile2cu.core.program import Buffer, If, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute
 from tile2cu.frontend.assignments import annotated, assign, augmented
+from tile2cu.frontend.attributes import attribute
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.evaluate import evaluate, is_flag
+from tile2cu.frontend.evaluate import apply, evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.lets import let
@@ -24,11 +25,13 @@ from tile2cu.frontend.parse import footer_comments, leading_comments, stands_apa
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import (
     Allocation,
+    Arguments,
     AttrFrame,
     BranchFrame,
     Function,
     GroupFrame,
     IfFrame,
+    Instance,
     KernelFrame,
     Opaque,
     PipelineFrame,
@@ -258,6 +261,7 @@ def _trace_device_while(cx: Context, node: cst.While | cst.With, condition: Expr
 
 
 _BLOCK_NAMES = ("bx", "by", "bz")
+_Inside = Callable[[Env], None]  # traces what is in a `with`
 
 
 def _trace_with(cx: Context, node: cst.With, env: Env, items: Sequence[cst.WithItem]) -> None:
@@ -265,26 +269,50 @@ def _trace_with(cx: Context, node: cst.With, env: Env, items: Sequence[cst.WithI
     item, *others = items
     before = cx.recorder.emitted
     frame = evaluate(cx, item.item, env)
-    if others and not isinstance(frame, IfFrame):
-        raise Fault("T2C-F012", "`with` of several items is not supported in a kernel", help="write one in the other")
+    if others and isinstance(frame, WhileFrame):
+        raise Fault("T2C-F012", "T.While with other items is not supported in a kernel", help="write one in the other")
+
+    def inside(scope: Env) -> None:
+        if others:
+            _trace_with(cx, node, scope, others)
+        else:
+            trace_block(cx, node.body, scope)
+
     match frame:
         case KernelFrame():
-            _trace_launch(cx, node, frame, item, env)
+            _trace_launch(cx, frame, item, inside, env)
         case IfFrame():
             _trace_branch(cx, node, frame, others, env)
         case WhileFrame():
             _trace_while_on(cx, node, frame.condition, before, env)
         case PipelineFrame():
-            _trace_pipeline(cx, node, frame, env)
+            _trace_pipeline(cx, frame, inside, env)
         case AttrFrame():
-            _trace_attr(cx, node, frame, env)
+            _trace_attr(cx, frame, inside, env)
         case GroupFrame():
-            _trace_group(cx, node, frame, env)
+            _trace_group(cx, frame, inside, env)
         case _:
-            raise Fault("T2C-F012", f"`with` of {describe(frame)} is not supported in a kernel")
+            _trace_managed(cx, frame, item, inside, env)
 
 
-def _trace_launch(cx: Context, node: cst.With, frame: KernelFrame, item: cst.WithItem, env: Env) -> None:
+def _trace_managed(cx: Context, manager: object, item: cst.WithItem, inside: _Inside, env: Env) -> None:
+    """`with manager as name:` of a class of the file: what its methods do is before and after the block."""
+    methods = manager.of.values if isinstance(manager, Instance) and manager.of is not None else {}
+    if not isinstance(manager, Instance) or not {"__enter__", "__exit__"} <= methods.keys():
+        raise Fault("T2C-F012", f"`with` of {describe(manager)} is not supported in a kernel")
+
+    def call(name: str, *given: object) -> object:
+        method = attribute(cx, manager, name, f"{manager.name}.{name}")
+        return apply(cx, method, Arguments(given), item.item)
+
+    entered = call("__enter__")
+    if item.asname is not None:
+        assign(cx, item.asname.name, entered, env, cx.source.code(item.item))
+    inside(env)
+    call("__exit__", None, None, None)
+
+
+def _trace_launch(cx: Context, frame: KernelFrame, item: cst.WithItem, inside: _Inside, env: Env) -> None:
     targets = [] if item.asname is None else target_names(cx, item.asname.name)
     single = item.asname is not None and isinstance(item.asname.name, cst.Name)
     if targets and len(targets) != len(frame.grid) and not single:
@@ -299,7 +327,7 @@ def _trace_launch(cx: Context, node: cst.With, frame: KernelFrame, item: cst.Wit
             inner.bind(targets[0][0], blocks, targets[0][1])
         for (name, span), var in zip([] if spread else targets, blocks, strict=False):
             inner.bind(name, var, span)
-        trace_block(cx, node.body, inner)
+        inside(inner)
     inner.end_frame()
 
 
@@ -325,33 +353,33 @@ def _arm_name(cx: Context, node: cst.With, env: Env) -> str:
     return frame.name if isinstance(frame, BranchFrame) else ""
 
 
-def _trace_attr(cx: Context, node: cst.With, frame: AttrFrame, env: Env) -> None:
+def _trace_attr(cx: Context, frame: AttrFrame, inside: _Inside, env: Env) -> None:
     """`with T.attr(...):`, whose statements are where it is."""
     first, outer = cx.recorder.position, cx.recorder.reducer
     cx.recorder.reducer = frame.reducer
-    trace_block(cx, node.body, env)
+    inside(env)
     cx.recorder.reducer = outer
     if frame.asynchronous:
         first.block[first.at :] = asynchronous(first.block[first.at :])
 
 
-def _trace_group(cx: Context, node: cst.With, frame: GroupFrame, env: Env) -> None:
+def _trace_group(cx: Context, frame: GroupFrame, inside: _Inside, env: Env) -> None:
     """`with T.ws(group):`: one group of threads does what is inside."""
     at = cx.recorder.take()
     inner = env.inner_frame(loop=False)
     cx.recorder.depth += 1
     with cx.recorder.block() as body:
-        trace_block(cx, node.body, inner)
+        inside(inner)
     cx.recorder.depth -= 1
     inner.end_frame()
     branch = If(condition=in_warpgroups(frame.numbers), then=tuple(body), span=at.span, comments=at.comments)
     cx.recorder.emit(branch)
 
 
-def _trace_pipeline(cx: Context, node: cst.With, frame: PipelineFrame, env: Env) -> None:
+def _trace_pipeline(cx: Context, frame: PipelineFrame, inside: _Inside, env: Env) -> None:
     """`with T.pipeline():`: serial loops that are directly inside are pipelined."""
     outer, cx.recorder.pipelined = cx.recorder.pipelined, frame.num_stages
-    trace_block(cx, node.body, env)
+    inside(env)
     cx.recorder.pipelined = outer
 
 

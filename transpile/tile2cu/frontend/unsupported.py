@@ -31,7 +31,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write the type's name, as T.float32", "dtypes PrimExpr"),
     ("`--target` states it; read sizes from the arguments", "target"),
     ("take the names from T", "tir"),
-    ("return the T.prim_func as it is written: only running passes shows what they make of it", "PrimFunc"),
 )
 
 HELP: Mapping[str, str] = MappingProxyType({name: help for help, names in _GROUPS for name in names.split()})

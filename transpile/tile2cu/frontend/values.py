@@ -63,6 +63,7 @@ class Function:
     configs: cst.BaseExpression | None = None  # of @tilelang.autotune
     own_barriers: bool = False  # the user writes all barriers
     maker: "Function | None" = None  # of a prim_func, the jit function whose call gave it
+    passes: tuple["Function", ...] = ()  # of a prim_func, the functions that the file applies to its nodes, in order
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +137,28 @@ class Deferred:
     module: str
     name: str | None
     absolute: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class NodeKind:
+    """A class of TVM's nodes, as `tvm.tirx.Evaluate`."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of a prim_func as a pass of the file sees it; without `fields` one that nothing is known of."""
+
+    kind: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """`prim_func.body`, before or after passes."""
+
+    of: Function
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,6 +466,9 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (Builtin, lambda value: f"`{value.name}`"),
     (Opaque, lambda value: f"`{value.what}`"),
     (Namespace, lambda value: f"the module `{value.name}`"),
+    (NodeKind, lambda value: f"the class `{value.name}` of TVM's nodes"),
+    (Node, lambda value: "a node of the kernel"),
+    (Body, lambda value: f"the body of `{value.of.name}`"),
     (TorchTensor, lambda value: "a tensor of the driver"),
     (Class, lambda value: f"the class `{value.name}`"),
     (Instance, lambda value: f"an object of `{value.name}`"),

@@ -8,7 +8,7 @@ from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Call, Expr, Load, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Scope, Store
 from tile2cu.core.user_file import UserCode
-from tile2cu.frontend import builtins
+from tile2cu.frontend import builtins, ir_passes
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.effect import is_effect, perform
@@ -49,9 +49,12 @@ def call_extern(cx: Context, *arguments: object, dtype: object = None) -> object
     name, *values = rest or [None]
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise Fault("T2C-F023", f"T.call_extern calls a C++ function by its name, not {describe(name)}")
+    only_acts = isinstance(dtype, str) and dtype in _NOTHING
+    if only_acts and ir_passes.removes(cx, name, tuple(values)):
+        return None
     _require_declared(cx, name)
     passed = tuple(_argument(cx, value, name) for value in values)
-    if isinstance(dtype, str) and dtype in _NOTHING:
+    if only_acts:
         perform(cx, Call(INT32, f"::{name}", passed))
         return None
     return cx.expression(Call(as_dtype(dtype, "the type of T.call_extern"), f"::{name}", passed))
