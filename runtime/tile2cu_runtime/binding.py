@@ -36,6 +36,7 @@ from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.errors import CompileError
 from tile2cu_runtime.spec import Argument, Manifest, TensorArgument
 
+_PACKAGES = ("cppimport", "setuptools")  # that build bindings
 _FAILURE = "failure.json"
 _BUILD = "build.json"
 _IGNORED = "ignored.txt"  # what ptxas ignored, a message per line
@@ -305,6 +306,10 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
     """The library of an emitted kernel, from the cache or built. Errors: T2C-R01x when a compiler fails."""
     if _FREE_THREADED and not has_python_header():
         raise CompileError("T2C-R010", "a free-threaded Python needs its Python.h", help="install python3-dev")
+    missing = next((name for name in _PACKAGES if importlib.util.find_spec(name) is None), None)
+    if missing is not None:
+        help = "pip install 'tile2cu[run]' brings what builds and runs kernels"
+        raise CompileError("T2C-R010", f"the Python package {missing} is not installed", help=help)
     sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
     key = _key(manifest, sources, build, suffix, device=device)
@@ -375,13 +380,11 @@ def run_cppimport(binding: Path) -> None:
     failure = binding.with_name(_FAILURE)
     if failure.exists():
         raise CompileError(**json.loads(failure.read_text(encoding="utf-8")))
-    missing = "No module named" in answer.output
     raise CompileError(
         "T2C-R011",
         f"the binding {binding.name} does not build",
         command=f"{shlex.join(builders.COMMAND)} of {binding}",
         output=answer.output,
-        help="pip install cppimport setuptools" if missing else "",
     )
 
 

@@ -423,7 +423,12 @@ def test_only_running_needs_the_packages_of_the_runtime(tmp_path: Path) -> None:
     assert done("check", GEMM, "-o", str(tmp_path)).returncode == 0
     failed = done("run", GEMM, "--size", "M=16", "--size", "N=16", "--size", "K=16")
     assert failed.returncode == 1 and "Traceback" not in failed.stderr
-    assert re.match(r"error\[T2C-C019\]: the Python package \w+ is not installed\n  = help: pip install", failed.stderr)
+    what, help = failed.stderr.splitlines()
+    assert what == "error[T2C-R010]: the Python package cppimport is not installed"
+    assert help.startswith("  = help: pip install 'tile2cu[run]'")
+    failed = done("review", GEMM, "-o", str(tmp_path / "page.html"), "--format", "json")
+    (error,) = json.loads(failed.stdout)["errors"]
+    assert (failed.returncode, error["code"]) == (1, "T2C-C019")
 
 
 def test_a_process_ends_without_a_last_collection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,16 @@ def test_a_missing_compiler_says_how_to_get_it(axpy: Path, monkeypatch: pytest.M
     assert raised.value.code == "T2C-R010" and "apt-get install g++" in str(raised.value)
 
 
+@pytest.mark.parametrize("package", ["cppimport", "setuptools"])
+def test_a_missing_package_says_how_to_get_it(axpy: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is compiled."""
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("tile2cu_runtime.cache.get_or_build", lambda *given: pytest.fail("it builds"))
+    with pytest.raises(CompileError, match=f"the Python package {package} is not installed") as raised:
+        load_kernel(axpy, device="cpu")
+    assert raised.value.code == "T2C-R010" and "pip install 'tile2cu[run]'" in str(raised.value)
+
+
 def test_a_missing_nvcc_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tile2cu_runtime.compilers._nvcc_candidates", lambda: iter([str(tmp_path / "nvcc")]))
     with pytest.raises(CompileError, match="pip install 'cuda-toolkit"):
@@ -196,7 +206,7 @@ def test_a_builder_without_cppimport_says_what_is_missing(tmp_path: Path, monkey
     monkeypatch.setattr(binding, "_child_environment", lambda: os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
     with pytest.raises(CompileError, match="does not build") as raised:
         binding.run_cppimport(tmp_path / "binding.cpp")
-    assert "No module named 'cppimport'" in raised.value.output and "pip install" in raised.value.help
+    assert "No module named 'cppimport'" in raised.value.output
     builders._end(*builders._idle)
 
 

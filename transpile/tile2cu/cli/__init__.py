@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.name not in _OF_THE_RUNTIME:
             raise
         help = "pip install 'tile2cu[run]' brings what builds and runs kernels"
-        _print_error(Tile2CuError("T2C-C019", f"the Python package {error.name} is not installed", help=help))
+        missing = Tile2CuError("T2C-C019", f"the Python package {error.name} is not installed", help=help)
+        _print_error(missing, options.format)
         return failed
     except BrokenPipeError:  # who reads the output has enough, as `| head` does
         _write_no_more()

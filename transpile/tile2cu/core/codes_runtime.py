@@ -21,7 +21,7 @@ _LOADING: Mapping[str, Explanation] = {
         "It was written by another version of tile2cu. Regenerate the kernel.",
     ),
     "T2C-R010": Explanation(
-        "a compiler is missing, or does not run",
+        "a compiler, or a package that builds, is missing or does not run",
         "g++ is taken from TILE2CU_CXX or PATH; nvcc from CUDA_HOME, PATH, the PyPI packages or /usr/local/cuda; "
         "clang for AMD from TILE2CU_HIP_CLANG, PATH or the ziglang wheel.",
     ),
