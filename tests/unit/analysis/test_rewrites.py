@@ -8,8 +8,10 @@ import pytest
 from tests.conformance.kernels import small_program
 from tile2cu.analysis.rewrites import Change, violations
 from tile2cu.analysis.uses import without
-from tile2cu.core.program import Fill, If, Launch, Loop, Stmt
-from tile2cu.passes import Needs, Pass, RejectedPass
+from tile2cu.core.expr import negated
+from tile2cu.core.program import CallStmt, Fill, If, Launch, Loop, Stmt
+from tile2cu.core.rebuild import in_body
+from tile2cu.passes import PREPARATION, Needs, Pass, RejectedPass
 from tile2cu.targets import find
 
 Body = tuple[Stmt, ...]
@@ -170,3 +172,30 @@ def test_what_no_thread_of_the_block_runs_may_be_left_out(threads: int, kept: li
     at, branch = next((at, stmt) for at, stmt in enumerate(before.body) if isinstance(stmt, If))
     after = replace(before, body=(*before.body[:at], *branch.orelse, *before.body[at + 1 :]))
     assert [each.change for each in violations(before, after) if each.change is not Change.BRANCHES][:1] == kept
+
+
+ARM_OF_A_WAIT = """
+    S = T.alloc_shared((64, 64), "float32")
+    for k in T.serial(n):
+        T.copy(X[k * 64, 0], S)
+        if k < n - 1:
+            T.ptx_wait_group(1)
+        else:
+            T.ptx_wait_group(0)
+            if n > 3:
+                T.copy(S, Y[k * 64, 0])
+"""
+
+
+def test_a_branch_that_a_pass_leaves_with_its_second_arm_has_the_opposite_condition() -> None:
+    """No cp.async is awaited: the first arm goes, and what is in branches of the second runs as before."""
+    (before,) = small_program(ARM_OF_A_WAIT, PARAMS).launches
+    needs = Needs(find("cuda:sm_80"), own_barriers=False)
+    after = next(each for each in PREPARATION if each.name == "drop-idle-waits").applied(before, needs)
+    assert after is not None and not any(isinstance(each, CallStmt) for each in after.statements)
+    (branch,) = (
+        each for each in after.statements if isinstance(each, If) and each.span.text.strip() == "if k < n - 1:"
+    )
+    swapped = replace(branch, condition=negated(branch.condition))
+    wrong = replace(after, body=in_body(after.body, lambda body, at: (swapped,) if body[at] is branch else None))
+    assert {each.change for each in violations(before, wrong)} >= {Change.BRANCHES}

@@ -299,6 +299,13 @@ def test_importing_the_package_is_quick_and_light() -> None:
     assert out.stdout == "[]\n"
 
 
+def test_vendoring_needs_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["vendor"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "tile2cu vendor: error: the folder is needed: -o DIR"
+
+
 def test_emission_leaves_no_temporary_files(tmp_path: Path) -> None:
     main([GEMM, "-o", str(tmp_path)])
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
@@ -315,6 +322,11 @@ def test_lines_are_translated_both_ways(tmp_path: Path, capsys: pytest.CaptureFi
     manifest = str(tmp_path / "gemm_relu.json")
     assert main(["map", manifest, str(number)]) == 0
     assert capsys.readouterr().out == f"gemm_relu.py:{python}\n"
+    for place in (f"{tmp_path / 'gemm_relu.cu'}:{number}", f"{manifest}:{number}"):
+        assert main(["map", place]) == 0
+        assert capsys.readouterr().out == f"gemm_relu.py:{python}\n"
+    assert main(["map", manifest]) == 1
+    assert f"of {manifest} no line is named" in capsys.readouterr().err
     assert main(["map", manifest, f"py:{python}"]) == 0
     (first, last) = re.fullmatch(r"gemm_relu\.cu:(\d+)-(\d+)\n", capsys.readouterr().out).groups()  # type: ignore[union-attr]
     assert int(first) <= number <= int(last)

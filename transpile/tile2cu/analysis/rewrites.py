@@ -19,7 +19,7 @@ from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.dependence import conflicts, same_storage
 from tile2cu.analysis.effects import Access, Effects, own_effects
 from tile2cu.core.dtype import BOOL
-from tile2cu.core.expr import Expr, Unary, Var, binary, static_value
+from tile2cu.core.expr import Expr, Unary, Var, binary, negated, static_value
 from tile2cu.core.program import Buffer, If, Launch, Loop, Parallel, Scope, Stmt, While
 
 Body = tuple[Stmt, ...]
@@ -51,12 +51,15 @@ class Violation:
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """An operation in a launch: its position, the variables of the loops around it, and the arms that it is in."""
+    """An operation in a launch: its position, the variables of the loops around it, and the conditions that it is on.
+
+    Of the second arm of a branch the condition is the opposite one: a branch has it that a pass leaves with that arm.
+    """
 
     stmt: Stmt
     at: int
     loops: tuple[Var | int, ...]
-    arms: tuple[tuple[Expr, bool], ...]
+    arms: tuple[Expr, ...]
 
     @property
     def effects(self) -> Effects:
@@ -86,7 +89,8 @@ def _places(launch: Launch) -> Iterator[_Place]:
         if not any(isinstance(each, Parallel) for each in place.around) and not _never_runs(place, bounds):
             loops = (each for each in place.around if isinstance(each, Loop | While) and not _runs_once(each))
             around = tuple(each.var if isinstance(each, Loop) else each.span.line for each in loops)
-            yield _Place(place.stmt, at, around, place.conditions)
+            arms = tuple(condition if holds else negated(condition) for condition, holds in place.conditions)
+            yield _Place(place.stmt, at, around, arms)
 
 
 def _never_runs(place: Place, bounds: Bounds) -> bool:

@@ -1,4 +1,4 @@
-"""`tile2cu map NAME.json 66` or `... py:22`: which Python line a line of the text comes from, or the reverse."""
+"""`tile2cu map NAME.cu:66`, `NAME.json 66` or `NAME.json py:22`: a line of the source in Python, or the reverse."""
 
 import argparse
 import re
@@ -9,33 +9,41 @@ from tile2cu.core.errors import Tile2CuError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("manifest", type=Path, help="the kernel's NAME.json")
-    parser.add_argument("line", help="a line of the text, or py:LINE for one of the Python file")
+    parser.add_argument("manifest", type=Path, help="the kernel's NAME.json, or NAME.cu:LINE")
+    parser.add_argument("line", nargs="?", help="a line of the text, or py:LINE for one of the Python file")
 
 
 def run(options: argparse.Namespace) -> int:
     from tile2cu.project.on_disk import content_of, read_manifest
 
-    wanted = re.fullmatch(r"(py:)?([1-9]\d*)", options.line)
+    path, line = _place(options.manifest, options.line)
+    wanted = re.fullmatch(r"(py:)?([1-9]\d*)", line)
     if wanted is None:
         raise Tile2CuError(
             "T2C-C018",
-            f"`{options.line}` is no line",
+            f"`{line}` is no line" if line else f"of {path} no line is named",
             help="write 66 for a line of the text, py:22 for one of the Python",
         )
-    manifest = read_manifest(options.manifest)
+    manifest = read_manifest(path)
     if manifest is None:
-        raise Tile2CuError("T2C-C018", f"{options.manifest} is not a manifest of tile2cu")
+        raise Tile2CuError("T2C-C018", f"{path} is not a manifest of tile2cu")
     text_file = next(name for name in manifest["files"] if name.endswith((".cu", ".hip")))
-    text = (content_of(options.manifest.parent / text_file) or b"").decode(errors="replace").splitlines()
+    text = (content_of(path.parent / text_file) or b"").decode(errors="replace").splitlines()
     source = manifest["source"]["file"]
     found = (
         list(_text_ranges(manifest["lines"], int(wanted[2]), len(text), text_file))
         if wanted[1]
         else list(_python_line(manifest["lines"], int(wanted[2]), source))
     )
-    print("\n".join(found) or f"{options.line}: no line of {text_file if wanted[1] else source} belongs to it")
+    print("\n".join(found) or f"{line}: no line of {text_file if wanted[1] else source} belongs to it")
     return 0 if found else 1
+
+
+def _place(file: Path, line: str | None) -> tuple[Path, str]:
+    """The manifest and the line: the manifest of an emitted source is next to it."""
+    of_file = None if line is not None or file.is_file() else re.fullmatch(r"(.+\.(?:cu|hip|json)):(\w+)", str(file))
+    named, line = (Path(of_file[1]), of_file[2]) if of_file else (file, line or "")
+    return (named.with_suffix(".json") if named.suffix in (".cu", ".hip") else named), line
 
 
 def _python_line(lines: Sequence[Sequence[int]], number: int, source: str) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """`tile2cu vendor -o third_party/kernels`: a folder with all that another project needs to build the kernels."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from tile2cu.cli.build import progress, report_errors
@@ -14,7 +13,7 @@ from tile2cu.project.vendor import Options, vendor
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection_arguments(parser)
-    parser.set_defaults(output=None)
+    parser.set_defaults(output=None, usage_error=parser.error)
     parser.add_argument("--single-header", action="store_true", help="one runtime header, tl/tl.h, for all kernels")
     parser.add_argument("--with-cpu", action="store_true", help="add the CPU engine, to run the kernels without a GPU")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the folder is not current")
@@ -22,8 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.output is None:
-        print("tile2cu vendor: -o DIR is needed", file=sys.stderr)
-        return 2
+        options.usage_error("the folder is needed: -o DIR")
     folder: Path = options.output
     selection = select(options)
     with progress(len(selection.jobs)) as step:

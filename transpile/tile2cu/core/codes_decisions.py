@@ -64,7 +64,8 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
     ),
     "T2C-C018": Explanation(
         "a line cannot be mapped",
-        "`tile2cu map` takes a kernel's manifest, which holds the map, and a line of the source or py:LINE.",
+        "`tile2cu map` takes NAME.cu:LINE of an emitted source; or its manifest, which holds the map, and a line of "
+        "the source or py:LINE.",
     ),
     "T2C-C019": Explanation(
         "a Python package is not installed",
