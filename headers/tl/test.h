@@ -351,13 +351,13 @@ inline void run_few_blocks(int most) {
 #endif
 }
 
-// Whether the last launch computed a tile of the grid.
-inline bool is_computed(int64_t x, int64_t y = 0, int64_t z = 0) {
+// Whether a launch, after which `later` others ran, computed a tile of its grid.
+inline bool is_computed(int later, int64_t x, int64_t y = 0, int64_t z = 0) {
 #if defined(TL_ON_GPU)
-  (void)x, (void)y, (void)z;
+  (void)later, (void)x, (void)y, (void)z;
   return true;
 #else
-  return tl_engine_computed(uint32_t(x), uint32_t(y), uint32_t(z)) != 0;
+  return tl_engine_computed(uint32_t(later), uint32_t(x), uint32_t(y), uint32_t(z)) != 0;
 #endif
 }
 

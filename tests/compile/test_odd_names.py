@@ -1,6 +1,7 @@
 """Names that C, the runtimes, the launcher or the self-test have: each is a tensor's, a size's, a tile's, a constant's.
 
-All by g++ for the CPU engine, the self-test too; that a kernel cannot be called so is T2C-E033.
+All by g++ for the CPU engine, the self-test too, and in other styles by nvcc and clang; that a kernel cannot be called
+so is T2C-E033.
 """
 
 import subprocess
@@ -10,7 +11,10 @@ import pytest
 
 from tile2cu.api import emit_text
 from tile2cu.core.origin import EmitOptions
+from tile2cu.emitter import Emitted
 from tile2cu.targets import find
+from tile2cu_runtime import hip
+from tile2cu_runtime.compilers import cutlass_include
 
 HEADERS = Path(__file__).resolve().parents[2] / "headers"
 KERNEL = """
@@ -37,19 +41,66 @@ NAMES = (
 )
 
 
+# Macros, functions of C's library, and what a style's kernels take from its library.
+NAMES_OF_STYLES = {
+    "cute": (
+        "NULL EOF NAN INFINITY M_PI printf malloc",
+        "Tensor Layout copy size Shape Int tile",
+        "make_tensor gemm tuple Array smem threadIdx blockIdx",
+        "TL_DEVICE _Complex errno stdin abs exit min",
+    ),
+    "ck": (
+        "NULL EOF NAN INFINITY M_PI printf malloc",
+        "tensor_view load_tile sequence number index_t tuple array",
+        "ck_tile half_t bf16_t hipStream_t get_block_1d_id tile_window float8",
+        "TL_DEVICE _Complex errno stdin abs exit min",
+    ),
+}
+
+
+def emitted_with(words: list[str], target: str, options: EmitOptions) -> Emitted:
+    """The kernel whose ROLES have these names."""
+    text = KERNEL.format(**dict(zip(ROLES, words, strict=True)))
+    given = {"kernel": None, "target": find(target), "bindings": {}, "options": options}
+    (emitted,) = emit_text(Path("odd.py"), text=text, **given)  # type: ignore[arg-type]
+    return emitted
+
+
+@pytest.mark.needs("cutlass", "nvcc")
+@pytest.mark.sweep(every=8)
+@pytest.mark.parametrize("rotation", [0, 3])
+@pytest.mark.parametrize("names", NAMES_OF_STYLES["cute"])
+def test_names_compile_in_the_style_cute(names: str, rotation: int, nvcc: str, tmp_path: Path) -> None:
+    words = names.split()
+    emitted = emitted_with(words[rotation:] + words[:rotation], "cuda:sm_90a", EmitOptions(style="cute"))
+    for file, content in emitted.files.items():
+        (tmp_path / file).write_text(content, encoding="utf-8")
+    include = [f"-I{HEADERS}", f"-I{cutlass_include()}"]
+    flags = ["-std=c++17", "--expt-relaxed-constexpr", "-gencode=arch=compute_90a,code=sm_90a", *include, "-ptx"]
+    done = subprocess.run([nvcc, *flags, "-o", "/dev/null", tmp_path / "scaled.cu"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.needs("ck")
+@pytest.mark.sweep(every=8)
+@pytest.mark.parametrize("rotation", [0, 3])
+@pytest.mark.parametrize("names", NAMES_OF_STYLES["ck"])
+def test_names_compile_in_the_style_ck(names: str, rotation: int, tmp_path: Path) -> None:
+    words = names.split()
+    emitted = emitted_with(words[rotation:] + words[:rotation], "hip:gfx942", EmitOptions(style="ck"))
+    for file, content in emitted.files.items():
+        (tmp_path / file).write_text(content, encoding="utf-8")
+    needs = ("composable_kernel",)
+    command, *_ = hip.code_object_commands(str(tmp_path / "scaled.hip"), architecture="gfx942", needs=needs)
+    done = subprocess.run([*command, "-fsyntax-only"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("rotation", range(0, len(ROLES), 2))
 @pytest.mark.parametrize("names", NAMES)
 def test_names_that_others_have_compile(names: str, rotation: int, gxx: str, tmp_path: Path) -> None:
     words = names.split()
-    text = KERNEL.format(**dict(zip(ROLES, words[rotation:] + words[:rotation], strict=True)))
-    (emitted,) = emit_text(
-        Path("odd.py"),
-        text=text,
-        kernel=None,
-        target=find("cuda:sm_90a"),
-        bindings={},
-        options=EmitOptions(with_test=True),
-    )
+    emitted = emitted_with(words[rotation:] + words[:rotation], "cuda:sm_90a", EmitOptions(with_test=True))
     for file, content in emitted.files.items():
         (tmp_path / file).write_text(content, encoding="utf-8")
     for file in (*tmp_path.glob("*.cu"), *tmp_path.glob("*.cpp")):

@@ -64,11 +64,18 @@ def zoo(N, sum=32, i0=24, threads=128):
 """
 
 
-def build(gxx: str, folder: Path, path: Path, target: str, bindings: Mapping[str, object], change: str = "") -> Path:
+def build(
+    gxx: str,
+    folder: Path,
+    path: Path,
+    target: str,
+    bindings: Mapping[str, object],
+    change: str = "",
+    kernel: str | None = None,
+) -> Path:
     """The emitted test as a program; `change` is "old -> new" in the kernel's text."""
-    (emitted,) = emit_text(
-        path, kernel=None, target=find(target), bindings=bindings, options=EmitOptions(with_test=True)
-    )
+    options = EmitOptions(with_test=True)
+    (emitted,) = emit_text(path, kernel=kernel, target=find(target), bindings=bindings, options=options)
     for name, content in emitted.files.items():
         (folder / name).write_text(content, encoding="utf-8")
     text = f"{emitted.kernel}{find(target).suffix}"
@@ -79,8 +86,8 @@ def build(gxx: str, folder: Path, path: Path, target: str, bindings: Mapping[str
         (folder / text).write_text(emitted.source.replace(old, new), encoding="utf-8")
     engine, headers = build_engine(), f"-I{ROOT / 'headers'}"
     test = [gxx, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1", headers, "-c", f"{emitted.kernel}_test.cpp"]
-    kernel = [gxx, "-x", "c++", *host_flags(check=False), warps, headers, "-c", text]
-    for command in (test, kernel):
+    source = [gxx, "-x", "c++", *host_flags(check=False), warps, headers, "-c", text]
+    for command in (test, source):
         subprocess.run(command, cwd=folder, check=True)
     objects = [f"{emitted.kernel}_test.o", f"{emitted.kernel}.o"]
     link = [gxx, *objects, str(engine), f"-Wl,-rpath,{engine.parent}", "-o", "test"]
@@ -193,12 +200,44 @@ def test_a_few_blocks_of_another_order_or_of_clusters_run(
     assert "run_few_blocks(" in test.read_text(encoding="utf-8")
 
 
+SPLIT: Mapping[str, object] = {"M": 2048, "N": 2048, "K": 128}
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ("", 0),
+        ("bz = blockIdx.z -> bz = blockIdx.z - (blockIdx.z == gridDim.z - 1)", 1),  # the last part is another's
+        # the last block of the sums
+        ("by = blockIdx.y; -> by = blockIdx.y - (blockIdx.x + 1 == gridDim.x && blockIdx.y + 1 == gridDim.y);", 1),
+        ("bz = blockIdx.z -> bz = blockIdx.z - (blockIdx.x == 1 && blockIdx.y == 0)", 0),  # blocks that do not run
+    ],
+)
+def test_a_few_blocks_of_each_of_two_launches_run(gxx: str, tmp_path: Path, change: str, status: int) -> None:
+    """The second sums up what blocks of the first wrote; of blocks that did not run it reads what was there before."""
+    program = build(gxx, tmp_path, EXAMPLES / "gemm_splitk.py", "cuda:sm_80", SPLIT, change, "gemm_splitk")
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == status, done.stdout
+    text = (tmp_path / "gemm_splitk_test.cpp").read_text(encoding="utf-8")
+    assert "run_few_blocks(16)" in text and "is_computed(1, bx, by, bz)" in text and "is_computed(0, bx, by)" in text
+
+
+DECODED: Mapping[str, object] = {"batch": 16, "kv_heads": 8, "group": 4, "max_len": 512, "dim": 64, "num_split": 4}
+
+
+def test_a_few_blocks_of_decoding_in_parts_run(gxx: str, tmp_path: Path) -> None:
+    program = build(gxx, tmp_path, EXAMPLES / "flash_decoding.py", "cuda:sm_80", DECODED)
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert "run_few_blocks(16)" in (tmp_path / "flash_decoding_test.cpp").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("kernel", "target", "bindings"),
     [
         ("gemm_relu", "cuda:sm_80", {"M": 256, "N": 256, "K": 32}),  # all blocks take no time
         ("gemm_relu", "cuda:sm_80", {"N": 4096}),  # the test has small M and K
-        ("gemm_splitk", "cuda:sm_80", {"M": 2048, "N": 2048, "K": 2048}),  # a second launch reads what blocks wrote
+        ("gemm_splitk", "cuda:sm_80", {"N": 2048, "K": 2048}),  # without rows there is no launch
     ],
 )
 def test_other_tests_run_all_blocks(kernel: str, target: str, bindings: Mapping[str, object]) -> None:

@@ -83,9 +83,9 @@ typedef struct tl_engine_launch_request {
  * rejected or aborted (deadlock, invalid access); the report has the reason. Other findings do not change this. */
 int tl_engine_launch(const tl_engine_launch_request* request);
 
-/* Whether the last launch computed a tile of the grid; for a launch of which not all blocks run. A block computes the
- * tile at its index, or those that it notes (tl_engine_note_tile). */
-int tl_engine_computed(uint32_t x, uint32_t y, uint32_t z);
+/* Whether a launch, after which `later` others ran, computed a tile of the grid; for launches of which not all blocks
+ * run. A block computes the tile at its index, or those that it notes (tl_engine_note_tile). Of the last 16 launches. */
+int tl_engine_computed(uint32_t later, uint32_t x, uint32_t y, uint32_t z);
 
 /* ---- kernel: threads and memory ---------------------------------------------------------------------------- */
 

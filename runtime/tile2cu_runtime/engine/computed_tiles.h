@@ -1,7 +1,9 @@
-// The tiles of the grid that a launch computed, for a test that runs only some of its blocks.
+// The tiles of the grid that the last launches computed, for a test that runs only some of their blocks.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <set>
 
@@ -19,12 +21,18 @@ class ComputedTiles {
   void begin_launch(bool some);
   void block_runs(const GridPlace& index);
   void note(const GridPlace& tile);
-  bool contains(const GridPlace& tile);
+  // Whether a launch computed a tile, after which `later` others ran. Of more than `most_launches` nothing is kept.
+  bool contains(const GridPlace& tile, std::uint32_t later);
 
  private:
+  struct Tiles {
+    bool some = false;
+    std::set<GridPlace> blocks, noted;
+  };
+
+  static constexpr std::size_t most_launches = 16;
   std::mutex mutex_;
-  bool some_ = false;
-  std::set<GridPlace> blocks_, noted_;
+  std::deque<Tiles> launches_;  // the last one first
 };
 
 }  // namespace tile2cu::engine

@@ -102,17 +102,19 @@ class Reference:
         lines: list[str] = []
         for tensor in self.program.workspaces:
             lines.append(self._array(tensor))
-        for launch in self.program.launches:
-            lines += ["{", *self._launch(launch), "}"] if len(self.program.launches) > 1 else self._launch(launch)
+        launches = self.program.launches
+        for at, launch in enumerate(launches):
+            written = self._launch(launch, later=len(launches) - 1 - at)
+            lines += ["{", *written, "}"] if len(launches) > 1 else written
         return tuple(lines)
 
-    def _launch(self, launch: Launch) -> list[str]:
+    def _launch(self, launch: Launch, *, later: int) -> list[str]:
         lines = [line for let in launch.prelude for line in self._stmt(let)]
         for block, extent in reversed(list(zip(launch.blocks, launch.grid, strict=True))):
             lines.append(self._loop(self.names(block.name), self.text(extent)))
         if self.few_blocks:
             place = ", ".join(self.names(block.name) for block in launch.blocks)
-            lines.append(f"if (!is_computed({place})) continue;")
+            lines.append(f"if (!is_computed({later}, {place})) continue;")
         lines += [self._array(tile) for tile in launch.tiles]
         return [*lines, *self._block(launch.body), *["}"] * len(launch.grid)]
 

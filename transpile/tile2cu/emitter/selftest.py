@@ -5,6 +5,7 @@ from itertools import product
 from math import lcm, prod
 
 from tile2cu.analysis.accesses import buffers_written, expressions
+from tile2cu.analysis.effects import effects_of
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import all_expressions, declares
 from tile2cu.analysis.whole_quotients import whole_multiples
@@ -12,7 +13,7 @@ from tile2cu.core.decisions import PERSISTENT, TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
-from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Stmt, While
+from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Scope, Stmt, While
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.no_reference import require_reference
@@ -85,26 +86,38 @@ def _is_large(program: Program) -> bool:
 
 
 def _blocks_are_independent(launches: tuple[Resolved, ...]) -> bool:
-    """Whether a block computes the same tiles if others do not run: no launch or block reads what others wrote, and no
-    queue hands out the tiles.
+    """Whether a block computes the same tiles if others of its launch do not run: none reads what others wrote, and no
+    queue hands out the tiles. What blocks of an earlier launch would have written is, where they did not run, what was
+    there before.
     """
-    first = launches[0]
-    persistent = first.facts.get(first.launch, PERSISTENT)
-    return (
-        len(launches) == 1
-        and not first.program.workspaces
-        and not syncs_grid(first.launch.body)
-        and not (persistent is not None and persistent.queue)
-    )
+    one = len(launches) == 1 and not launches[0].program.workspaces
+    return all(_is_of_its_own(each) and (one or _reads_no_results(each)) for each in launches)
+
+
+def _is_of_its_own(resolved: Resolved) -> bool:
+    persistent = resolved.facts.get(resolved.launch, PERSISTENT)
+    return not syncs_grid(resolved.launch.body) and not (persistent is not None and persistent.queue)
+
+
+def _reads_no_results(resolved: Resolved) -> bool:
+    """Whether a launch, which certainly has blocks, reads no tensor that it writes."""
+    launch = resolved.launch
+    effects = effects_of(launch.body)
+    written = {access.root for access in effects.writes if access.root.scope is Scope.GLOBAL}
+    read = {access.root for access in effects.reads}
+    return written.isdisjoint(read) and all((static_value(extent) or 0) > 0 for extent in launch.grid)
 
 
 def _most_blocks(launches: tuple[Resolved, ...]) -> int:
-    """How many blocks run: those of a persistent kernel compute several tiles each."""
-    first = launches[0]
-    extents = [static_value(extent) for extent in first.launch.grid]
-    if not grid(first).persistent or not all(isinstance(extent, int) for extent in extents):
+    """How many blocks of a launch run: those of a persistent kernel compute several tiles each."""
+    return min(map(_most_blocks_of, launches))
+
+
+def _most_blocks_of(resolved: Resolved) -> int:
+    extents = [static_value(extent) for extent in resolved.launch.grid]
+    if not grid(resolved).persistent or not all(isinstance(extent, int) for extent in extents):
         return _MOST_BLOCKS
-    tiles_of_block = -(-prod(int(extent or 1) for extent in extents) // first.target.multiprocessors)
+    tiles_of_block = -(-prod(int(extent or 1) for extent in extents) // resolved.target.multiprocessors)
     return max(2, _MOST_BLOCKS // tiles_of_block)
 
 
