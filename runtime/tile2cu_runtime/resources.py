@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from tile2cu_runtime import cache, hip, paths
-from tile2cu_runtime.amdgcn.cost import count_kinds
-from tile2cu_runtime.amdgcn.cost import readable as spelled
 from tile2cu_runtime.arguments import no_size
 from tile2cu_runtime.chips import Chip, chip_of
 from tile2cu_runtime.compile import cubin_command, ignored_by_ptxas, run_compiler
@@ -25,6 +23,7 @@ from tile2cu_runtime.occupancy import Occupancy, Waves, occupancy
 from tile2cu_runtime.sass import count_sass, read_ptxas
 from tile2cu_runtime.shape import parse_extent
 from tile2cu_runtime.spec import Launch, Manifest, ScalarArgument
+from tile2cu_runtime.symbols import demangled
 
 _CUBIN, _LOG = "kernel.cubin", "ptxas.txt"
 
@@ -297,6 +296,7 @@ def disassembled(nvdisasm: str, cubin: Path) -> str:
 
 def _hip(manifest: Manifest, folder: Path) -> tuple[list[Compiled], list[str]]:
     from tile2cu_runtime.amdgcn.code_object import CodeObject
+    from tile2cu_runtime.amdgcn.cost import count_kinds
     from tile2cu_runtime.amdgcn.errors import SimulatorError
 
     architecture = manifest.target.partition(":")[2]
@@ -346,7 +346,7 @@ _ALIGNMENT = re.compile(r"I?N2tl(?:12AnyAlignment|7AlignedILi(\d+)EE)E")
 
 def readable(symbol: str) -> str:
     """A kernel's name as C++ spells it; of its template's arguments the alignment, for which sources have variants."""
-    name = spelled(symbol)
+    name = demangled(symbol)
     variant = _ALIGNMENT.search(symbol)
     if not variant:
         return name

@@ -13,6 +13,7 @@ from tile2cu_runtime.amdgcn.instruction import Instruction
 from tile2cu_runtime.amdgcn.instructions.access import width_of
 from tile2cu_runtime.amdgcn.instructions.mfma_layout import cycles, parse_shape
 from tile2cu_runtime.amdgcn.lds_banks import BankUse
+from tile2cu_runtime.symbols import demangled
 
 # The kinds of instructions in a report, by name prefix; the first match counts.
 _KINDS = (
@@ -82,7 +83,7 @@ class CostReport:
         }
 
     def __str__(self) -> str:
-        lines = [f"{readable(self.kernel)}: {self.wave_instructions} wave instructions in {self.waves} waves"]
+        lines = [f"{demangled(self.kernel)}: {self.wave_instructions} wave instructions in {self.waves} waves"]
         lines += [f"  {kind:<14}{count:>12}" for kind, count in self.kinds]
         lines.append(f"  matrix cores busy for {self.mfma_cycles} cycles ({self.mfma_cycles // self.waves} per wave)")
         lines.append(f"  LDS bytes {self.lds_bytes}, global bytes {self.global_bytes}")
@@ -118,20 +119,6 @@ def cost_report(
         direct_to_lds=totals["direct"],
         measured=measured,
     )
-
-
-def readable(symbol: str) -> str:
-    """A kernel's demangled name without template arguments: _ZN4gemm6kernelILi1EEEvv is gemm::kernel<>.
-
-    Source: Itanium C++ ABI, "Mangling": names follow their lengths.
-    """
-    found = re.match(r"_ZN?(?=\d)", symbol)
-    names, at = [], found.end() if found else 0
-    while found and (length := re.match(r"\d+", symbol[at:])):
-        start = at + length.end()
-        at = start + int(length[0])
-        names.append(symbol[start:at])
-    return "::".join(names) + ("<>" if symbol[at : at + 1] == "I" else "") if names else symbol
 
 
 def kind_of(instruction: Instruction) -> str:

@@ -438,7 +438,8 @@ def test_only_running_needs_the_packages_of_the_runtime(tmp_path: Path) -> None:
     what, help = failed.stderr.splitlines()
     assert what == "error[T2C-R010]: the Python package cppimport is not installed"
     assert help.startswith("  = help: pip install 'tile2cu[run]'")
-    failed = done("review", GEMM, "-o", str(tmp_path / "page.html"), "--format", "json")
+    assert done("review", GEMM, "-o", str(tmp_path / "page.html")).returncode == 0
+    failed = done("resources", GEMM, "--target", "hip:gfx942", "--format", "json")
     (error,) = json.loads(failed.stdout)["errors"]
     assert (failed.returncode, error["code"]) == (1, "T2C-C019")
 
