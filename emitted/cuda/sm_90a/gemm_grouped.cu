@@ -205,10 +205,15 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // Rows past the group's last belong to the next group: computed, but not stored.
   // gemm_batched.py:98  if first + block_M <= end:
   if (first + block_M <= end) {
-    // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
-    // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
-    // them while the block continues  [epilogue.copy.tma-store]
-    tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(first, bx * block_N));
+    if (first >= 0) {
+      // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
+      // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
+      // them while the block continues  [epilogue.copy.tma-store]
+      tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(first, bx * block_N));
+    } else {
+      // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
+      tl::copy(C_local, C.tile(first, bx * block_N));
+    }
   } else {
     // gemm_batched.py:101  for i, j in T.Parallel(block_M, block_N):
     tl::parallel(C_local_layout{}, [&](auto i, auto j) {

@@ -116,6 +116,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // each 64 rows; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using C_local_mma = decltype(make_tiled_mma(SM90_64x128x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::MN>{},
                                             Layout<Shape<_1, _1, _1>>{}));
+using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint32_t>, half_t>{}, C_local_mma{}));
 
 // ---- tensor maps: the first modes are the dimensions of a box -------------------------------------------------------
 inline auto make_A_map(const void* A, int tokens, int K) {
@@ -242,10 +243,16 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // Rows past the group's last belong to the next group: computed, but not stored.
   // gemm_batched.py:98  if first + block_M <= end:
   if (first + block_M <= end) {
-    // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
-    // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
-    // them while the block continues  [epilogue.copy.tma-store]
-    tl::tma_store_start(C_local_mma{}, C_local, C_local_staging, C_map, make_coord(first, bx * block_N));
+    if (first >= 0) {
+      // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
+      // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
+      // them while the block continues  [epilogue.copy.tma-store]
+      tl::tma_store_start(C_local_mma{}, C_local, C_local_staging, C_map, make_coord(first, bx * block_N));
+    } else {
+      // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
+      tl::store_tile(C_store{}, tl::converted<half_t>(C_local), C, make_coord(first, bx * block_N),
+                     Shape<Int<block_M>, Int<block_N>>{});
+    }
   } else {
     // gemm_batched.py:101  for i, j in T.Parallel(block_M, block_N):
     CUTE_UNROLL

@@ -17,6 +17,7 @@ from tile2cu.core.expr import (
     Binary,
     Call,
     Expr,
+    Load,
     Role,
     Unary,
     Var,
@@ -207,6 +208,24 @@ class Bounds:
             return False
         slack = self.linear(extent).plus(self.linear(length), -1).plus(self.linear(start), -1)
         return self._fits(start, length, extent) or self._follows(slack, known)
+
+    def never_negative(self, index: Expr, given: tuple[Expr, ...] = ()) -> bool:
+        """Whether an index is at least 0 where the conditions `given` hold.
+
+        Quotients, remainders and choices of what a block computes from sizes are taken for numbers of tiles, which are
+        not negative: a tile's place in a grid in groups of rows, some of which run backwards.
+        """
+        known = [self.linear(part) for condition in given for part in self._not_negative(condition)]
+        return self._follows(self.linear(index), known) or self._counts_from_0(self.expanded(index))
+
+    def _counts_from_0(self, index: Expr) -> bool:
+        match index:
+            case Binary(op="//" | "%") | Call(function="if_then_else") if all(map(_is_of_block, walk(index))):
+                return True
+            case Binary(op="+" | "*") | Call(function="min"):
+                return self._is_not_negative(index) or all(map(self._counts_from_0, children(index)))
+            case _:
+                return self._is_not_negative(index)
 
     @cached_property
     def _of_values(self) -> "Bounds":
@@ -426,6 +445,12 @@ class Bounds:
             last = self.linear(stop).plus(Linear({}, 1), -1) if coefficient > 0 else self.linear(start)
             sum_ = rest.plus(last, coefficient)
         return sum_
+
+
+def _is_of_block(part: Expr) -> bool:
+    """Whether a part of an expression is no value of memory or of an argument."""
+    roles = (Role.SIZE, Role.BLOCK, Role.LOOP, Role.LET)
+    return part.role in roles if isinstance(part, Var) else not isinstance(part, Load)
 
 
 def _factors(product: Expr) -> list[Expr]:

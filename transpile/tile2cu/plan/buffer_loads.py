@@ -75,8 +75,12 @@ def _most(extent: Expr, resolved: Resolved) -> int | None:
 
 
 def _starts_inside(src: TensorTile, resolved: Resolved) -> bool:
-    """Whether every tile's first row is one of the tensor's: tile number v of v < ceildiv(extent, rows of a tile)."""
+    """Whether every tile's first row is one of the tensor's, tile number v of v < ceildiv(extent, rows of a tile), and
+    no first column is negative.
+    """
     dim, bounds = src.along[0], resolved.bounds
+    if not bounds.never_negative(src.region.ranges[src.along[-1]].start):
+        return False
     start, extent = src.region.ranges[dim].start, bounds.expanded(src.buffer.shape[dim])
     if not (isinstance(start, Binary) and start.op == "*"):
         return static_value(start) == 0

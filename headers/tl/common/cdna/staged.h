@@ -62,12 +62,13 @@ template <class View> struct StagedBuffer {
     }
   }
   // Whether 32-bit buffer offsets can address the whole tile; with predicated rows, whether the tile starts inside the
-  // tensor and the tensor's rows do not overlap.
+  // tensor, at no negative column (the buffer would end within the tensor's last row), and rows do not overlap.
   static TL_DEVICE bool reaches(const Place<View>& place, int rows, int cols) {
     const int64_t over_rows = View::rank == 1 ? 0 : rows * place.view.stride[0];
     if ((over_rows + cols * place.view.stride[last]) * size >= buffer_bytes) return false;
     if (!View::is_predicated(0)) return true;
-    const bool starts_inside = place.offset[0] >= 0 && place.offset[0] <= place.view.extent[0];
+    const bool starts_inside =
+        place.offset[0] >= 0 && place.offset[0] <= place.view.extent[0] && place.offset[last] >= 0;
     return starts_inside && (View::rank == 1 || place.view.stride[0] >= place.view.extent[last]);
   }
   TL_DEVICE auto* start() const {

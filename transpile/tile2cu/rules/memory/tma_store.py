@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 
 from tile2cu.analysis.accesses import (
     variables,
 )
-from tile2cu.analysis.control import places
+from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.dependence import Conflict, conflicts
 from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
@@ -33,7 +34,7 @@ from tile2cu.core.decisions import (
     WARP_SPECIALISED,
 )
 from tile2cu.core.dtype import FLOAT32
-from tile2cu.core.expr import Role, static_value
+from tile2cu.core.expr import Expr, Role, binary, int_const, negated, static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.program import (
     AtomicTile,
@@ -132,9 +133,10 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     under a condition, as `row < length`, where that holds for all of it. A shared tile of the user's that only stages a
     result is left out: the kernel may be persistent then, and TMA's store needs no block barrier. All decisions are
     then made again. Where a run-time size decides whether TMA can address the rows of the result, and of no tile that
-    TMA loads, the block stores it from registers otherwise. Floats that each iteration of the producer's loop adds to a
-    tensor are staged the same way, and TMA adds them: per-thread atomics of two floats each took a third of the time of
-    attention's backward pass on an H200.
+    TMA loads, the block stores it from registers otherwise; so it does with a tile that begins at a negative
+    coordinate, an illegal instruction for TMA's stores, where only the kernel knows that. Floats that each iteration of
+    the producer's loop adds to a tensor are staged the same way, and TMA adds them: per-thread atomics of two floats
+    each took a third of the time of attention's backward pass on an H200.
 
     Gives: the call of each such copy, the staging tiles, and which of them are read while their block continues; the
     condition on the result's rows, in general or for this copy to be by TMA; for a loop, the copy that it is.
@@ -165,14 +167,19 @@ def _additions(staged: list[Staging], context: Context) -> Iterator[Decision]:
 
 def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
     """The same for results."""
-    for op in _enclosing_bodies(context):
+    for place in _enclosing_bodies(context):
+        op = place.stmt
         copy, instead = _copied_by(op, context)
         if copy is not None and _is_stored_by_tma(copy, context):
+            asked = _asked_of_start(copy, place, context)
+            if (asked, False) in place.conditions:  # the other arm of the branch that follows from it
+                continue
+            instead = _where(asked, op, copy, instead)
             staging = _placed(_staging(copy, staged), op, staged, context)
             if staging is None:
                 continue
             if instead is not None:
-                if is_at_top(op, context.launch):
+                if isinstance(op, Copy) or is_at_top(op, context.launch):
                     yield op, INSTEAD, instead
                 continue
             staged.append(staging)
@@ -209,8 +216,36 @@ def _is_given(when: Multiple, context: Context) -> bool:
     return static_value(when.value) is not None or given_multiples(context).get(when.value, 1) % when.of == 0
 
 
-def _enclosing_bodies(context: Context) -> Iterator[Stmt]:
-    """The statements of the bodies that enclose the producer's loop.
+def _asked_of_start(op: Copy, place: Place, context: Context) -> Expr | None:
+    """The condition under which a tile begins at no negative coordinate: TMA stores none there. None where that holds.
+
+    A branch right around the copy, which begins its arm, may imply it.
+    """
+    around = place.conditions[-1:] if _begins_arm(place) else ()
+    given = tuple(condition if holds else negated(condition) for condition, holds in around)
+    starts = [part.start for part in op.dst.ranges if not context.bounds.never_negative(part.start, given)]
+    asked = [binary(">=", start, int_const(0)) for start in starts]
+    return reduce(lambda a, b: binary("and", a, b), asked) if asked else None
+
+
+def _begins_arm(place: Place) -> bool:
+    """Whether a statement is the first of an arm of a branch."""
+    outer = place.around[-1] if place.path else None
+    return isinstance(outer, If) and any(place.stmt is first for first in (*outer.then[:1], *outer.orelse[:1]))
+
+
+def _where(asked: Expr | None, op: Stmt, copy: Copy, instead: Stmt | None) -> Stmt | None:
+    """What replaces a statement where TMA stores its tile under a condition; itself is the other arm."""
+    if asked is None:
+        return instead
+    if isinstance(instead, If):
+        return replace(instead, condition=binary("and", asked, instead.condition))
+    other = replace(op, comments=(), trailing="")
+    return If(condition=asked, then=(replace(copy, comments=()),), orelse=(other,), span=op.span, comments=op.comments)
+
+
+def _enclosing_bodies(context: Context) -> Iterator[Place]:
+    """Where the statements of the bodies are that enclose the producer's loop.
 
     Statements in uniform branches there count, too.
     """
@@ -221,7 +256,7 @@ def _enclosing_bodies(context: Context) -> Iterator[Stmt]:
     def counts(outer: Stmt) -> bool:
         return outer in path or (isinstance(outer, If) and uniformity.holds(outer.condition))
 
-    return (place.stmt for place in places(context.launch.body) if all(map(counts, place.around)))
+    return (place for place in places(context.launch.body) if all(map(counts, place.around)))
 
 
 def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
@@ -238,6 +273,7 @@ def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
         rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
         given = dst.strides is None and not rows_unsupported(dst) and _is_given(rows_aligned_if(dst), context)
         given = given and columns_aligned_if(op.dst, context.bounds) == ()
+        given = given and all(context.bounds.never_negative(part.start) for part in op.dst.ranges)
         if rows and given and not read and src.static_shape[1] // layout.along_n % _SLAB_FLOATS == 0:
             yield op
 
