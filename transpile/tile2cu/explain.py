@@ -16,6 +16,7 @@ from tile2cu.emitter import Resolved
 from tile2cu.emitter.fact_values import value_of
 from tile2cu.rules import RULES, Rule
 from tile2cu.rules.rewrites import REWRITES
+from tile2cu.styles.base.vocabulary import NAMESPACE
 
 _WIDTH = 120
 # Decisions without information for a reader, or that only locate others.
@@ -42,7 +43,6 @@ _WORDS = {
     "vector": "elements per vector",
     "elected_writers": "threads that hold the same element",
     "reduction_warps": "warps that exchange partial results",
-    "call": "tl::",
 }
 
 
@@ -145,7 +145,9 @@ def as_text(kernel: str, target: str, places: Sequence[Explained]) -> str:
 
 def in_words(one: Chosen) -> str:
     """A decision without its reason: `stages: 3`."""
-    return f"{_WORDS.get(one.what, one.what)}: {one.value}".replace("tl::: ", "tl::")
+    if one.what == "call":
+        return f"{NAMESPACE}{one.value}"
+    return f"{_WORDS.get(one.what, one.what)}: {one.value}"
 
 
 def _wrapped(text: str, margin: str) -> list[str]:

@@ -58,7 +58,7 @@ INSTRUCTION: Key[MmaInstruction] = Key(
 ON_WGMMA: Key[bool] = Key("on_wgmma", "the GEMM runs on wgmma", Gemm, bool)
 WAVE_PRIORITY: Key[int] = Key("priority", "the priority of a wave on its SIMD during the GEMM", Gemm, int)
 GEMM_SLICES: Key[str] = Key("slices", "the operands of which the GEMM reads a slice", Gemm, str)
-CALL: Key[str] = Key("call", "the tl:: function that does a copy or a tile atomic", (Copy, AtomicTile), str)
+CALL: Key[str] = Key("call", "the library function that does a copy or a tile atomic", (Copy, AtomicTile), str)
 STAGED_BECAUSE: Key[str] = Key("reason", "why a copy through shared memory was added", Copy, str)
 SLICE_ALIGNMENT: Key[int] = Key(
     "slice_alignment", "bytes that the start of a slice of a shared tile is a multiple of", (Copy, Fill), int

@@ -203,7 +203,7 @@ def _arguments(launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, .
     rows = []
     for param in launches[0].program.params:
         if isinstance(param, Buffer):
-            shape = ", ".join(printer.index(extent).replace("tl::", "") for extent in param.shape)
+            shape = ", ".join(printer.index(extent).replace(NAMESPACE, "") for extent in param.shape)
             order = "strided" if param.strides else "row-major"
             order += ", two per byte, the first in the lower half" if param.dtype.is_packed else ""
             rows.append(
@@ -363,7 +363,9 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
     if found.approximated:
         instructions = APPROXIMATIONS[launches[0].target.is_amd]
         parts.append(
-            listed([f"tl::{name} is {instructions[name]}{_accuracy(name, launches)}" for name in found.approximated])
+            listed(
+                [f"{NAMESPACE}{name} is {instructions[name]}{_accuracy(name, launches)}" for name in found.approximated]
+            )
             + "."
         )
     if found.library:
@@ -377,7 +379,7 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
 
 def _extrema(found: Numerics, file: str) -> str:
     """What maxima and minima make of NaN."""
-    text = f"tl::{listed(list(found.extrema))} of NaN and a number is the number"
+    text = f"{NAMESPACE}{listed(list(found.extrema))} of NaN and a number is the number"
     return f"{text}{_clamped(found.clamped, file)}." if found.extrema else ""
 
 

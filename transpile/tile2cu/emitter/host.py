@@ -23,7 +23,16 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Limit
-from tile2cu.styles.base.vocabulary import ALIGNED, ANY_ALIGNMENT, NAMESPACE
+from tile2cu.styles.base.vocabulary import (
+    ALIGNED,
+    ANY_ALIGNMENT,
+    IS_ALIGNED,
+    NAMESPACE,
+    NON_EMPTY_TILE_COUNTER_INTS,
+    PERSISTENT_GRID,
+    WORKSPACE,
+    WORKSPACE_BYTES,
+)
 
 _LINE = 128  # bytes: tl::workspace_alignment
 _TILES_PER_WORD = 31  # headers/tl/common/sm90/tile_scheduler.h, tiles_per_word
@@ -142,12 +151,12 @@ def _staying(resolved: Resolved, printer: Printer) -> tuple[Declaration, ...]:
     about = f"Persistent kernel: one block per SM loops over output tiles  [{rule}]"
     found = (
         Declaration(f"const dim3 tiles({extents});"),
-        Declaration("const dim3 grid = tl::persistent_grid(tiles);", (about,)),
+        Declaration(f"const dim3 grid = {PERSISTENT_GRID}(tiles);", (about,)),
     )
     if not persistent.queue:
         return found
     start = "reset_tile_counter" if persistent.idle is None else "reset_non_empty_tile_counter"
-    started = Declaration(f"const tl_status queue = tl::{start}(next_tile, tiles, grid, stream);")
+    started = Declaration(f"const tl_status queue = {NAMESPACE}{start}(next_tile, tiles, grid, stream);")
     return (*found, started, Declaration("if (queue != TL_OK) return queue;"))
 
 
@@ -180,9 +189,7 @@ def noted_grids(launches: tuple[Resolved, ...]) -> tuple[tuple[Expr, ...], ...]:
 
 def _queue_ints(launches: tuple[Resolved, ...], printer: Printer) -> str:
     """The ints of a queue, which launches share, as one of them runs at a time."""
-    noted = [
-        f"tl::non_empty_tile_counter_ints({', '.join(map(printer.index, grid))})" for grid in noted_grids(launches)
-    ]
+    noted = [f"{NON_EMPTY_TILE_COUNTER_INTS}({', '.join(map(printer.index, grid))})" for grid in noted_grids(launches)]
     return " + ".join(noted) or "1"
 
 
@@ -196,8 +203,8 @@ def _workspace_params(program: Program, launches: tuple[Resolved, ...]) -> tuple
 def workspace_bytes(launches: tuple[Resolved, ...], printer: Printer) -> str:
     """The size of the workspace, as a C++ expression over the run-time sizes: its tensors one after the other."""
     tensors = launches[0].program.workspaces
-    parts = [f"tl::workspace_bytes{_type_and_extents(tensor, printer)}" for tensor in tensors]
-    parts += [f"tl::workspace_bytes<int>({_queue_ints(launches, printer)})"] * draws(launches)
+    parts = [f"{WORKSPACE_BYTES}{_type_and_extents(tensor, printer)}" for tensor in tensors]
+    parts += [f"{WORKSPACE_BYTES}<int>({_queue_ints(launches, printer)})"] * draws(launches)
     return " + ".join(parts) or "0"
 
 
@@ -250,7 +257,7 @@ def _take_workspace(program: Program, launches: tuple[Resolved, ...], printer: P
         Declaration(f"{tensor.dtype.in_memory}* const {name} = tensors.take{_type_and_extents(tensor, printer)};")
         for tensor, name in zip(program.workspaces, names, strict=True)
     ]
-    return (Declaration("tl::Workspace tensors(workspace);"), *taken, *drawn)
+    return (Declaration(f"{WORKSPACE} tensors(workspace);"), *taken, *drawn)
 
 
 def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
@@ -324,7 +331,7 @@ def _pointers(program: Program, launches: tuple[Resolved, ...], printer: Printer
             names.setdefault(bytes_, []).append(printer.names(param.name))
     if program.workspaces or draws(launches):
         names.setdefault(POINTER_BYTES, []).append("workspace")
-    checks = [f"!tl::aligned<{bytes_}>({', '.join(of)})" for bytes_, of in sorted(names.items(), reverse=True)]
+    checks = [f"!{IS_ALIGNED}<{bytes_}>({', '.join(of)})" for bytes_, of in sorted(names.items(), reverse=True)]
     return (_refuse(checks, "TL_MISALIGNED"),) if checks else ()
 
 
@@ -398,7 +405,7 @@ def _launch(written: Written, style: Style) -> str:
         launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, resolved.launch.cluster))})"]
     if style.functor:  # its shared memory is static
         threads, shared, arguments = "Kernel::kBlockSize", "", [f"Kernel::MakeKargs({', '.join(arguments)})"]
-    return f"tl::{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"
+    return f"{NAMESPACE}{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"
 
 
 def _pointer(tensor: Buffer, resolved: Resolved, printer: Printer) -> str:

@@ -21,6 +21,7 @@ from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, pointer_alignment
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.vocabulary import PERSISTENT_GRID
 
 FORMAT = 1
 # The libraries whose headers a style includes besides tl's.
@@ -86,7 +87,7 @@ def _launch(resolved: Resolved, printer: Printer, style: str) -> dict[str, Any]:
     persistent = persistent_in(resolved) is not None
     return {
         **({"kernel": resolved.namespace} if resolved.namespace else {}),
-        **({"grid": ["tl::persistent_grid(tiles)"], "tiles": extents} if persistent else {"grid": extents}),
+        **({"grid": [f"{PERSISTENT_GRID}(tiles)"], "tiles": extents} if persistent else {"grid": extents}),
         **({"cluster": list(resolved.launch.cluster)} if resolved.launch.cluster else {}),
         "threads": resolved.launch.threads + producer_threads(resolved),
         "shared_bytes": ledger.total,

@@ -25,6 +25,7 @@ from tile2cu.plan.shared import overlay_of, staging_tiles
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.shared import type_place_of
 from tile2cu.styles.base.tensor_map import TensorMap
+from tile2cu.styles.base.vocabulary import NAMESPACE
 
 
 def tensor_maps(resolved: Resolved, printer: Printer) -> dict[int, TensorMap]:
@@ -97,7 +98,7 @@ def block_threads(resolved: Resolved) -> str:
     if not is_producer(resolved):
         return "threads"
     warpgroup = resolved.facts.get(resolved.launch, REGISTER_SHARES) is not None
-    return f"threads + tl::{'producer_warpgroup' if warpgroup else 'producer_threads'}"
+    return f"threads + {NAMESPACE}{'producer_warpgroup' if warpgroup else 'producer_threads'}"
 
 
 def _rounded(resolved: Resolved) -> str:

@@ -194,7 +194,8 @@ ASKED = {
     IN_PLACE_UPDATES: "An in-place loop writes shared tiles: one thread executes all iterations of an element.",
     READ_FIRST: "A statement in which threads read elements that others write is two: all have read before any writes.",
     SPLIT_BRANCHES: "A divergent branch in which a barrier is needed is split: all threads reach the barrier between.",
-    STORES_INSTEAD: "A loop that only stores a result's transpose, or a result under a condition, is a copy.",
+    STORES_INSTEAD: "A loop that stores a result's transpose, or a result on a condition, is a copy; one that may begin"
+    " at a negative coordinate has a branch.",
 }
 
 # A loop that stores under a condition stays in one arm; the other, for where that holds for all elements, copies.

@@ -104,7 +104,7 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     phase=Phase.SELECT,
     on=Gemm,
     writes=(GEMM_SLICES,),
-    source="docs/tl.md, tl::rows and tl::cols",
+    source="docs/tl.md, rows and cols",
     examples=(
         Example(
             'A_shared = T.alloc_shared((64, 64), "float16")\n'
@@ -131,7 +131,7 @@ def gemm_slices(op: Gemm, context: Context) -> Iterator[Decision]:
     on=Copy,
     absent=(CALL,),
     writes=(CALL,),
-    source="docs/tl.md, tl::copy",
+    source="docs/tl.md, copy",
     examples=(Example('S = T.alloc_shared((64, 32), "float32")\nT.copy(X[0, 0], S)', 2, "call", "copy"),),
 )
 def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:

@@ -46,7 +46,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
     phase=Phase.STRICT,
     on=Stmt,
     writes=(SHARED_LAYOUT,),
-    source="docs/tl.md, tl::address",
+    source="docs/tl.md, address",
     examples=(
         Example(
             'S = T.alloc_shared((64, 64), "float16")\n'

@@ -163,7 +163,7 @@ def _reject_register_operands(op: Gemm, context: Context) -> None:
     a, b = op.a.buffer, op.b.buffer
     why = {}
     if b.scope is Scope.FRAGMENT and context.target.mfma:
-        why[b] = "tl::gemm reads B from shared memory on AMD: `{}` is staged there"
+        why[b] = "a GEMM reads B from shared memory on AMD: `{}` is staged there"
     elif b.scope is Scope.FRAGMENT and b.dtype.bytes != 2:
         why[b] = ""
     if a.scope is Scope.FRAGMENT and (op.transpose_a or a.dtype.is_packed):

@@ -161,7 +161,7 @@ def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
     on=Launch,
     absent=(SHARED_LAYOUT,),
     writes=(SHARED_LAYOUT,),
-    source="docs/tl.md, tl::SharedTile",
+    source="docs/tl.md, SharedTile",
     examples=(Example('S = T.alloc_shared((64, 40), "float32")\nT.clear(S)', "S", "layout", "no swizzle"),),
 )
 def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:

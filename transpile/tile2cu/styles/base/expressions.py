@@ -43,6 +43,7 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.program import Buffer, Scope
+from tile2cu.styles.base import vocabulary as words
 from tile2cu.styles.base.names import Names
 
 # C++ operator precedence, a larger number binds tighter.
@@ -112,7 +113,7 @@ class Printer:
         return self._of_first().text(expr)
 
     def _of_first(self) -> "Printer":
-        first = {ramp: f"tl::first_of_vector({self.names(ramp.name)})" for ramp in self.ramps}
+        first = {ramp: f"{words.FIRST_OF_VECTOR}({self.names(ramp.name)})" for ramp in self.ramps}
         return replace(self, fields={**self.fields, **first}, packet=None, vector=1, ramps=[])
 
     def is_run(self, expr: Expr) -> bool:
@@ -131,11 +132,11 @@ class Printer:
         quotient = quotient_of(expr, self.packet) if self.packet is not None else None
         if quotient is not None and not self.is_run(expr):  # the number keeps its name
             assert isinstance(expr, Binary)
-            return f"tl::floordiv<{self.text(expr.rhs)}>({self.text(quotient[0])})"
+            return f"{words.FLOORDIV}<{self.text(expr.rhs)}>({self.text(quotient[0])})"
         if self.is_run(expr):
             return self.first(expr)
         if isinstance(expr, Binary) and expr.op == "%" and self._moves(expr.lhs):
-            return f"tl::floormod<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
+            return f"{words.FLOORMOD}<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
         if isinstance(expr, Binary) and expr.op == "+" and any(map(self.is_run, (expr.lhs, expr.rhs))):
             return " + ".join(self._term(side) for side in (expr.lhs, expr.rhs))
         return self.text(expr)
@@ -189,8 +190,8 @@ class Printer:
     def _cast(self, expr: Expr, want: DType) -> str:
         """How a value becomes one of another type: a small integer from memory needs no conversion unit."""
         if want.is_float and want.bits <= 32 and want not in _SMALL_FLOATS and self._is_small(expr):
-            return "tl::cast_exact"
-        return "tl::cast"
+            return words.CAST_EXACT
+        return words.CAST
 
     def _is_small(self, expr: Expr) -> bool:
         """Whether it is an integer that was read and is in what tl::cast_exact takes."""
@@ -212,7 +213,7 @@ class Printer:
             case Load():
                 assert isinstance(expr.buffer, Buffer)
                 element = self.element(expr.buffer, expr.indices)
-                return f"tl::interleaved({element})" if self._reordered(expr) else element, _PRIMARY
+                return f"{words.INTERLEAVED}({element})" if self._reordered(expr) else element, _PRIMARY
             case Address():
                 return self._address(expr), _PRIMARY
             case Unary():
@@ -242,7 +243,7 @@ class Printer:
     def _binary(self, expr: Binary, dtype: DType) -> tuple[str, int]:
         packed = nibbles_of(expr, self.packet) if self.packet is not None else None
         if packed is not None:
-            name = "tl::unpack_uint4_interleaved" if self.any_order else "tl::unpack_uint4"
+            name = words.UNPACK_UINT4_INTERLEAVED if self.any_order else words.UNPACK_UINT4
             return f"{name}({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
         operands = self._operand_type(expr, dtype)
         truth = expr.lhs.dtype is BOOL and static_value(expr.rhs) in (0, 1)
@@ -250,14 +251,17 @@ class Printer:
             is_said = (expr.op == "==") == bool(expr.rhs.value)
             return self._arithmetic(expr.lhs, BOOL) if is_said else self._unary(Unary(BOOL, "not", expr.lhs), BOOL)
         if expr.op == "**":
-            return f"tl::pow({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
+            return f"{words.POW}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
         if expr.op == "//" and operands.is_float:
-            return f"tl::floor({self._binary(replace(expr, op='/'), operands)[0]})", _PRIMARY
+            return f"{words.FLOOR}({self._binary(replace(expr, op='/'), operands)[0]})", _PRIMARY
         if expr.op == "%" and operands.is_float:
-            return f"tl::mod({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
+            return f"{words.MOD}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
         if expr.op in ("//", "%") and not self._truncates(expr):
             name = "floordiv" if expr.op == "//" else "floormod"
-            return f"tl::{name}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
+            return (
+                f"{words.NAMESPACE}{name}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})",
+                _PRIMARY,
+            )
         own = PRECEDENCE[expr.op]
         lhs = self._operand(expr.lhs, operands, own, expr.op, is_right=False)
         rhs = self._operand(expr.rhs, operands, own, expr.op, is_right=True)
@@ -293,19 +297,25 @@ class Printer:
     def _call(self, expr: Call, dtype: DType) -> tuple[str, int]:
         match expr.function:
             case "infinity":
-                return f"tl::infinity<{dtype.cpp}>", _PRIMARY
+                return f"{words.INFINITY}<{dtype.cpp}>", _PRIMARY
             case "cast":
                 return self.cast(expr.args[0], expr.dtype, self.text(expr.args[0])), _PRIMARY
             case "reinterpret":
-                return f"tl::reinterpret<{expr.dtype.cpp}>({self._same_bits(expr.args[0])})", _PRIMARY
+                return f"{words.REINTERPRET}<{expr.dtype.cpp}>({self._same_bits(expr.args[0])})", _PRIMARY
             case "if_then_else":
                 return self._select(expr, dtype)
             case name if name.startswith("atomic_load"):
                 order = name.removeprefix("atomic_load").lstrip("_")
-                return f"tl::atomic_load({self.text(expr.args[0])}{f', tl::{order}' if order else ''})", _PRIMARY
+                return (
+                    f"{words.ATOMIC_LOAD}({self.text(expr.args[0])}{f', {words.NAMESPACE}{order}' if order else ''})",
+                    _PRIMARY,
+                )
             case "ceildiv" | "floordiv" | "floormod":
                 common = promote(expr.args[0].dtype, expr.args[1].dtype)
-                return f"tl::{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})", _PRIMARY
+                return (
+                    f"{words.NAMESPACE}{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})",
+                    _PRIMARY,
+                )
             case "truncdiv" | "truncmod":  # as C++ divides
                 op = "//" if expr.function == "truncdiv" else "%"
                 sides = zip(expr.args, (False, True), strict=True)
@@ -316,14 +326,17 @@ class Printer:
                 name = "thread_of_block" if name == "thread" and self.groups > 1 else name
                 return f"{called(name)}({arguments})", _PRIMARY
             case _:
-                return f"tl::{expr.function}({', '.join(self.argument(arg, dtype) for arg in expr.args)})", _PRIMARY
+                return (
+                    f"{words.NAMESPACE}{expr.function}({', '.join(self.argument(arg, dtype) for arg in expr.args)})",
+                    _PRIMARY,
+                )
 
     def _address(self, expr: Address) -> str:
         """Where an element is."""
         assert isinstance(expr.buffer, Buffer)
         if expr.buffer.scope is Scope.LOCAL:
             return f"&{self.element(expr.buffer, expr.indices)}"
-        return f"tl::address({self.place(expr.buffer, expr.indices)})"
+        return f"{words.ADDRESS}({self.place(expr.buffer, expr.indices)})"
 
     def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         """An element of a tensor or a shared tile, not its value."""
@@ -343,7 +356,7 @@ class Printer:
         """A value of its own type: C++ computes with narrow integers in int."""
         text = self.text(expr)
         computed = isinstance(expr, Binary | Unary) and expr.dtype.is_int and expr.dtype.bits < 32
-        return f"tl::cast<{expr.dtype.cpp}>({text})" if computed else text
+        return f"{words.CAST}<{expr.dtype.cpp}>({text})" if computed else text
 
     def _select(self, expr: Call, dtype: DType) -> tuple[str, int]:
         condition, yes, no = expr.args
@@ -354,8 +367,8 @@ class Printer:
             (asked, _), *arms = parts
             if any(map(self._may_leave_its_buffer, (yes, no))):  # only the arm that is taken may be read
                 lazy = ", ".join(f"[&] {{ return {text}; }}" for text, _ in arms)
-                return f"tl::select_lazy({asked}, {lazy})", _PRIMARY
-            return f"tl::select({', '.join(text for text, _ in parts)})", _PRIMARY
+                return f"{words.SELECT_LAZY}({asked}, {lazy})", _PRIMARY
+            return f"{words.SELECT}({', '.join(text for text, _ in parts)})", _PRIMARY
         texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]
         if parts[0][1] in _OF_NUMBERS:
             texts[0] = f"({parts[0][0]})"
@@ -385,7 +398,7 @@ def called(function: str) -> str:
     """The C++ name of a function that the printer has no form of its own for."""
     if function[0] == ":":
         return function.removeprefix("::")
-    return function if "." in function else f"tl::{function}"
+    return function if "." in function else f"{words.NAMESPACE}{function}"
 
 
 def literal(value: Number, dtype: DType) -> str:
@@ -393,9 +406,9 @@ def literal(value: Number, dtype: DType) -> str:
     if dtype is BOOL:
         return "true" if value else "false"
     if dtype.is_float and math.isnan(value):
-        return f"tl::nan<{dtype.cpp}>"
+        return f"{words.NAN}<{dtype.cpp}>"
     if dtype.is_float and math.isinf(value):
-        return ("-" if value < 0 else "") + f"tl::infinity<{dtype.cpp}>"
+        return ("-" if value < 0 else "") + f"{words.INFINITY}<{dtype.cpp}>"
     if dtype == FLOAT32:
         return _float(float(value))
     if dtype == FLOAT64:
@@ -466,4 +479,4 @@ def _same_in_cpp(a: DType, b: DType) -> bool:
 
 
 def _cast_to(dtype: DType, text: str) -> str:
-    return f"tl::cast<{dtype.cpp}>({text})"
+    return f"{words.CAST}<{dtype.cpp}>({text})"

@@ -25,6 +25,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import described, of_alternating, of_interleaved
 from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.tl import vocabulary as tl
 
 
@@ -172,36 +173,37 @@ class Layouts:
             case MmaAccumulator() | MmaOperandA():
                 rows, cols = extents
                 kind = "MmaAccumulator" if isinstance(layout, MmaAccumulator) else "MmaOperandA"
-                return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
+                return f"{NAMESPACE}{kind}<{rows}, {cols}, {tl.WARPS}<{layout.warps.m}, {layout.warps.n}>>"
             case MmaOperandB():
                 rows, cols = extents
                 kind = "MmaTransposedOperandB" if layout.transposed else "MmaOperandB"
-                return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
+                return f"{NAMESPACE}{kind}<{rows}, {cols}, {tl.WARPS}<{layout.warps.m}, {layout.warps.n}>>"
             case MfmaAccumulator() | MfmaOperandA():
                 rows, cols = extents
                 users = self._users(layout)
                 is_operand = users and all(self._is_operand(tile) and self._is_loaded(tile) for tile in users)
                 kind = "MfmaOperandA" if is_operand or isinstance(layout, MfmaOperandA) else "MfmaAccumulator"
-                shape = ", tl::Mfma16x16Double" if layout.run == 1 else ""
-                interleave = f", tl::Interleave<{layout.interleave}>" if layout.interleave > 1 or shape else ""
-                return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>{interleave}{shape}>"
+                shape = f", {tl.MFMA16X16_DOUBLE}" if layout.run == 1 else ""
+                interleave = f", {tl.INTERLEAVE}<{layout.interleave}>" if layout.interleave > 1 or shape else ""
+                warps = f"{tl.WARPS}<{layout.warps.m}, {layout.warps.n}>"
+                return f"{NAMESPACE}{kind}<{rows}, {cols}, {warps}{interleave}{shape}>"
             case WgmmaAccumulator():
                 rows, cols = extents
                 groups = self._warpgroups(layout.along_m)
                 if layout.along_n > 1:
                     groups += f", {self._warpgroups(layout.along_n)}"
-                return f"tl::WgmmaAccumulator<{rows}, {cols}, {groups}>"
+                return f"{tl.WGMMA_ACCUMULATOR}<{rows}, {cols}, {groups}>"
             case Blocked():
                 shape, threads = ", ".join(extents), ", ".join(map(str, layout.threads))
                 each = f"{layout.vector}, {layout.rows}" if layout.rows > 1 else str(layout.vector)
-                return f"tl::Blocked<tl::Shape<{shape}>, tl::Shape<{threads}>, {each}>"
+                return f"{tl.BLOCKED}<{tl.SHAPE}<{shape}>, {tl.SHAPE}<{threads}>, {each}>"
             case Replicated():
-                return f"tl::Replicated<tl::Shape<{', '.join(extents)}>>"
+                return f"{tl.REPLICATED}<{tl.SHAPE}<{', '.join(extents)}>>"
             case Slice():
                 return self._slice(layout)
             case SplitColumns():
                 of = self._named(layout.of)
-                return f"tl::SplitColumns<{of}, {extents[2]}>"
+                return f"{tl.SPLIT_COLUMNS_LAYOUT}<{of}, {extents[2]}>"
             case _:
                 raise TypeError(f"no C++ type for {layout}")
 
