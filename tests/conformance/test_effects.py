@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from unittest.mock import patch
 
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
+from tests.conformance.kernels import small_program
+from tests.conformance.kernels_of_passes import PARAMS
 from tests.conformance.reference import CannotInterpret, KernelFault, interpret, numpy_dtype
 from tests.conformance.reference import program as running
 from tests.conformance.reference.expressions import Values
@@ -23,7 +26,7 @@ from tests.differential.test_programs import arguments
 from tests.host.dependence.test_dependence import KERNELS, problem
 from tile2cu.analysis.effects import Access, Effects, effects
 from tile2cu.core.expr import Expr, Role, Var, int_const, static_value, substitute
-from tile2cu.core.program import Buffer, Gemm, Program, Stmt
+from tile2cu.core.program import Buffer, Gemm, If, Program, Stmt
 from tile2cu.frontend import programs
 
 _BOUND = frozenset((running.Loop, running.Parallel))  # they bind variables that nothing outside of them knows
@@ -47,6 +50,7 @@ class Tracer:
     frames: list[Frame] = field(default_factory=list)
     quiet: int = 0
     accesses: int = 0
+    ordered: int = 0  # statements that synchronise, issue or await
 
     def allowed(self, accesses: tuple[Access, ...], memory: Memory, values: Values, mask: Array) -> dict[int, Array]:
         """The elements of the roots' storage that boxes allow, evaluated where the statement begins."""
@@ -81,6 +85,7 @@ class Tracer:
     @contextmanager
     def frame(self, block: running.Block, stmt: Stmt, mask: Array) -> Iterator[None]:
         found = self.table(stmt)
+        self.order(stmt, found)
         self.quiet += 1
         memory, values = block.memory, block.values
         reads, writes = (self.allowed(each, memory, values, mask) for each in (found.reads, found.writes))
@@ -88,6 +93,20 @@ class Tracer:
         self.frames.append(Frame(stmt, reads, writes, found))
         yield
         self.frames.pop()
+
+    def order(self, stmt: Stmt, found: Effects) -> None:
+        """A statement that synchronises, issues or awaits something, or leaves a loop, runs within others."""
+        assert found.orders or not isinstance(stmt, running.Sync), f"line {stmt.span.line} synchronises"
+        self.ordered += bool(found.orders | found.starts | found.awaits)
+        for outer in self.frames:
+            what = f"line {outer.stmt.span.line} ({type(outer.stmt).__name__}) has what is in it, line {stmt.span.line}"
+            assert found.orders <= outer.found.orders, what
+            assert found.starts <= outer.found.starts and found.awaits <= outer.found.awaits, what
+        if isinstance(stmt, running.Break | running.Continue):
+            inside = takewhile(
+                lambda outer: not isinstance(outer.stmt, running.Loop | running.While), self.frames[::-1]
+            )
+            assert all(outer.found.may_leave for outer in inside), f"line {stmt.span.line} leaves a loop"
 
     def elements(self, memory: Memory, buffer: Buffer, chosen: Array, *, written: bool) -> None:
         """Elements of a buffer, by their places in its storage, are read or written."""
@@ -207,10 +226,11 @@ def traced(table: Callable[[Stmt], Effects]) -> Iterator[Tracer]:
         yield tracer
 
 
-def check(program: Program, given: Mapping[str, object], table: Callable[[Stmt], Effects] = effects) -> None:
+def check(program: Program, given: Mapping[str, object], table: Callable[[Stmt], Effects] = effects) -> Tracer:
     with traced(table) as tracer:
         interpret(program, given)
     assert tracer.accesses > 0
+    return tracer
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
@@ -260,3 +280,45 @@ def test_a_table_that_leaves_something_out_is_noticed() -> None:
         with pytest.raises(AssertionError):
             empty = () if part != "scalars_read" else frozenset()
             check(program, given, lambda stmt, part=part, empty=empty: replace(effects(stmt), **{part: empty}))
+
+
+ORDERED = """
+S = T.alloc_shared((64, 64), "float16")
+C = T.alloc_fragment((64, 64), "float32")
+bars = T.alloc_barrier([128])
+T.copy(H[0:64, 0:64], S)
+T.clear(C)
+for k in T.serial(4):
+    if k < 3:
+        T.sync_threads()
+        T.wgmma_gemm(S, S, C)
+        T.wait_wgmma(0)
+        T.barrier_arrive(bars[0])
+        T.barrier_wait(bars[0], k % 2)
+    else:
+        break
+T.copy(C, Y[0, 0])
+"""
+FIELDS = ("orders", "starts", "awaits", "may_leave")
+
+
+def ordered() -> tuple[Program, dict[str, object]]:
+    given = {name: np.ones((256, 64), kind) for name, kind in (("X", np.float32), ("H", np.float16), ("Y", np.float32))}
+    return small_program(ORDERED, PARAMS), given | {"rows": np.zeros(256, np.int32)}
+
+
+def test_synchronisation_and_leaving_are_seen_from_outside() -> None:
+    program, given = ordered()
+    assert check(program, given).ordered > 12
+
+
+@pytest.mark.parametrize("part", FIELDS)
+def test_a_branch_that_hides_its_synchronisation_is_noticed(part: str) -> None:
+    program, given = ordered()
+    nothing = False if part == "may_leave" else frozenset()
+
+    def table(stmt: Stmt) -> Effects:
+        return replace(effects(stmt), **{part: nothing}) if isinstance(stmt, If) else effects(stmt)
+
+    with pytest.raises(AssertionError, match="line"):
+        check(program, given, table)
