@@ -2,10 +2,11 @@
 
 A statement moves under a branch; the loop around it is left; a tile that it names is changed or read beside it, by its
 own name or by a view's; an index is a variable that changes afterwards; `clear_accum` is an expression; a loop's trip
-count is a run-time scalar.
+count is a run-time scalar, the largest one, 0 or negative; a condition is on a NaN.
 """
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -14,8 +15,8 @@ from itertools import islice
 from math import prod
 from textwrap import dedent, indent
 
-PARAMS = "one: T.int32, unlimited: T.int32, below: T.int32"
-SCALARS: dict[str, object] = {"one": 1, "unlimited": 2**31 - 1, "below": -3}
+PARAMS = "one: T.int32, unlimited: T.int32, below: T.int32, nothing: T.int32, unordered: T.float32"
+SCALARS: dict[str, object] = {"one": 1, "unlimited": 2**31 - 1, "below": -3, "nothing": 0, "unordered": math.nan}
 
 Tiles = dict[str, tuple[int, ...]]
 _VARIABLE = 'v = T.alloc_var("int32", 0)'
@@ -76,6 +77,7 @@ def _changed(stmt: str, tiles: Tiles, loop: str | None) -> Iterator[str]:
     inside = indent(stmt, "    ")
     yield f"if bx % 2 == 0:\n{inside}"
     yield f"if below > 0:\n{inside}"
+    yield f"if unordered >= 0.0:\n{inside}"
     yield f"if v == 0:\n{inside}\nv = v + 1"
     if loop is not None:
         yield f"{stmt}\nif {loop} == 2:\n    break"
@@ -89,7 +91,7 @@ def _changed(stmt: str, tiles: Tiles, loop: str | None) -> Iterator[str]:
         yield f"{without[:-1]}, clear_accum=v % 2 == 0)\nv = v + 1"
         yield f"{without[:-1]}, clear_accum=one == unlimited)"
     if counted := re.match(r"(for \w+ in T\.(?:serial|Pipelined)\()(\d+)", stmt):
-        for count in (f"one * {counted[2]}", "below", f"T.min(unlimited, {counted[2]})"):
+        for count in (f"one * {counted[2]}", "below", "nothing", f"T.min(unlimited, {counted[2]})"):
             yield f"{counted[1]}{count}{stmt[counted.end() :]}"
 
 
