@@ -10,6 +10,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -42,6 +43,7 @@ _BUILD = "build.json"
 _IGNORED = "ignored.txt"  # what ptxas ignored, a message per line
 # A free-threaded Python has another object layout than the stable ABI.
 _FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+_INCLUDED = re.compile(rb"^\s*#\s*include\s*(\S+)", re.MULTILINE)
 _OWN_HEADERS = tuple(Path(__file__).with_name(name) for name in ("python_abi.h", "launches.h"))
 
 _TEMPLATE = Template("""\
@@ -353,8 +355,14 @@ def _precompiled(manifest: Manifest, source: bytes, build: Build, device: str) -
     """Flags for a precompiled header, where a compiler for the CPU reads the tl headers alone, as they are."""
     if b"#define TL_" in source or manifest.needs:  # the headers' contents depend on it
         return ()
-    of_device = {"cpu": precompiled_headers, "sim": hip.precompiled_headers}
-    return of_device[device](build) if device in of_device else ()
+    own = f'"{manifest.header_file}"'.encode()
+    alone = all(name.startswith(b"<tl/") or name == own for name in _INCLUDED.findall(source))
+    match device:
+        case "cpu" if alone:  # a header of the user's may use special functions
+            return precompiled_headers(build)
+        case "sim":
+            return hip.precompiled_headers(build)
+    return ()
 
 
 def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix: str, *, device: str) -> str:

@@ -1,6 +1,5 @@
 // Kernel launches on the engine.
 #pragma once
-#include <tuple>
 #include "../status.h"
 #include "engine.h"
 #include "kernel.h"
@@ -14,37 +13,37 @@ constexpr int instrumented = 1;
 constexpr int instrumented = 0;
 #endif
 
-template <class... Parameters> struct Invocation {
-  void (*kernel)(Parameters...);
-  std::tuple<Parameters...> arguments;
-  static void run_thread(void* self) {
-    auto* invocation = static_cast<Invocation*>(self);
-    std::apply(invocation->kernel, invocation->arguments);
-  }
-};
+// Runs all threads of a launch, each by run_thread(argument). Returns 0 if they ran to completion.
+inline int launch(void (*run_thread)(void*), void* argument, dim3 cluster, dim3 grid, dim3 block, size_t shared_bytes,
+                  bool together) {
+  tl_engine_launch_request request{};
+  request.grid[0] = grid.x, request.grid[1] = grid.y, request.grid[2] = grid.z;
+  request.block[0] = block.x, request.block[1] = block.y, request.block[2] = block.z;
+  request.shared_bytes = shared_bytes;
+  request.warp_size = warp_size;
+  request.instrumented = instrumented;
+  request.run_thread = run_thread;
+  request.argument = argument;
+  request.together = together;
+  request.cluster[0] = cluster.x, request.cluster[1] = cluster.y, request.cluster[2] = cluster.z;
+  return tl_engine_launch(&request);
+}
+
+// Calls a kernel with the arguments of its launch.
+template <class Call> void run_thread(void* call) { (*static_cast<Call*>(call))(); }
 
 // A non-deduced parameter type: the argument converts to the kernel's parameter.
 template <class T> struct Exactly {
   using type = T;
 };
 
-// Returns 0 if the kernel ran to completion. The template argument keeps instances of objects built with and without
-// -fsanitize=thread apart.
+// The same for a kernel. The template argument keeps instances of objects built with and without -fsanitize=thread
+// apart.
 template <int instrumented_, class... Parameters>
 int launch(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, dim3 block, size_t shared_bytes, bool together,
            typename Exactly<Parameters>::type... arguments) {
-  Invocation<Parameters...> invocation{kernel, std::tuple<Parameters...>(arguments...)};
-  tl_engine_launch_request request{};
-  request.grid[0] = grid.x, request.grid[1] = grid.y, request.grid[2] = grid.z;
-  request.block[0] = block.x, request.block[1] = block.y, request.block[2] = block.z;
-  request.shared_bytes = shared_bytes;
-  request.warp_size = warp_size;
-  request.instrumented = instrumented_;
-  request.run_thread = &Invocation<Parameters...>::run_thread;
-  request.argument = &invocation;
-  request.together = together;
-  request.cluster[0] = cluster.x, request.cluster[1] = cluster.y, request.cluster[2] = cluster.z;
-  return tl_engine_launch(&request);
+  auto call = [=] { kernel(arguments...); };
+  return launch(&run_thread<decltype(call)>, &call, cluster, grid, block, shared_bytes, together);
 }
 
 }  // namespace host
@@ -82,12 +81,17 @@ int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 
 }
 
 // Zeroes device memory by a kernel, so that the engine marks it as initialised. Returns 0 or an error code.
-inline int zero_memory(void* memory, size_t bytes, void* stream) {
-  const auto zero = +[](char* to, size_t count) {
+inline int zero_memory(void* memory, size_t bytes, void* /*stream*/) {
+  struct Range {
+    char* first;
+    size_t bytes;
+  } range{static_cast<char*>(memory), bytes};
+  const auto zero = +[](void* of) {
     const int nothing = 0;
-    for (size_t i = 0; i < count; i += sizeof(int)) tl_engine_store(to + i, &nothing, sizeof(int));
+    const Range to = *static_cast<Range*>(of);
+    for (size_t i = 0; i < to.bytes; i += sizeof(int)) tl_engine_store(to.first + i, &nothing, sizeof(int));
   };
-  return launch_kernel(zero, dim3(1), dim3(1), 0, stream, static_cast<char*>(memory), bytes);
+  return host::launch(zero, &range, dim3(), dim3(1), dim3(1), 0, false);
 }
 
 }  // namespace tl

@@ -7,38 +7,35 @@
 namespace tl {
 namespace rounded {
 
-// Evaluates compute(x, y, z) in a rounding mode; volatile keeps it between the two mode changes.
-template <class T, class F> TL_DEVICE T in_mode(int mode, F compute, T x, T y = 0, T z = 0) {
-  volatile T operands[] = {x, y, z};
+// Sets the CPU's rounding mode while it lives. volatile holds operands and result between the two mode changes.
+// No templates: each use of a precompiled header instantiates those that its functions use anew.
+struct InMode {
   const int before = std::fegetround();
-  std::fesetround(mode);
-  volatile T result = compute(T(operands[0]), T(operands[1]), T(operands[2]));
-  std::fesetround(before);
-  return result;
-}
-
-#define TL_ROUNDED_OF(T, name, mode)                                                \
-  TL_DEVICE T add_##name(T x, T y) {                                                \
-    return in_mode(mode, [](T a, T b, T) { return a + b; }, x, y);                  \
-  }                                                                                 \
-  TL_DEVICE T subtract_##name(T x, T y) {                                           \
-    return in_mode(mode, [](T a, T b, T) { return a - b; }, x, y);                  \
-  }                                                                                 \
-  TL_DEVICE T multiply_##name(T x, T y) {                                           \
-    return in_mode(mode, [](T a, T b, T) { return a * b; }, x, y);                  \
-  }                                                                                 \
-  TL_DEVICE T divide_##name(T x, T y) {                                             \
-    return in_mode(mode, [](T a, T b, T) { return a / b; }, x, y);                  \
-  }                                                                                 \
-  TL_DEVICE T fma_##name(T x, T y, T z) {                                           \
-    return in_mode(mode, [](T a, T b, T c) { return std::fma(a, b, c); }, x, y, z); \
-  }                                                                                 \
-  TL_DEVICE T reciprocal_##name(T x) {                                              \
-    return in_mode(mode, [](T a, T, T) { return 1 / a; }, x);                       \
-  }                                                                                 \
-  TL_DEVICE T sqrt_##name(T x) {                                                    \
-    return in_mode(mode, [](T a, T, T) { return std::sqrt(a); }, x);                \
+  TL_DEVICE explicit InMode(int mode) { std::fesetround(mode); }
+  TL_DEVICE ~InMode() { std::fesetround(before); }
+  static TL_DEVICE float held(float x) {
+    volatile float held = x;
+    return held;
   }
+  static TL_DEVICE double held(double x) {
+    volatile double held = x;
+    return held;
+  }
+};
+
+#define TL_ROUNDED_AS(T, name, mode, expression, ...) \
+  TL_DEVICE T name(__VA_ARGS__) {                     \
+    const InMode in(mode);                            \
+    return in.held(expression);                       \
+  }
+#define TL_ROUNDED_OF(T, name, mode)                                                              \
+  TL_ROUNDED_AS(T, add_##name, mode, in.held(x) + in.held(y), T x, T y)                           \
+  TL_ROUNDED_AS(T, subtract_##name, mode, in.held(x) - in.held(y), T x, T y)                      \
+  TL_ROUNDED_AS(T, multiply_##name, mode, in.held(x) * in.held(y), T x, T y)                      \
+  TL_ROUNDED_AS(T, divide_##name, mode, in.held(x) / in.held(y), T x, T y)                        \
+  TL_ROUNDED_AS(T, fma_##name, mode, std::fma(in.held(x), in.held(y), in.held(z)), T x, T y, T z) \
+  TL_ROUNDED_AS(T, reciprocal_##name, mode, 1 / in.held(x), T x)                                  \
+  TL_ROUNDED_AS(T, sqrt_##name, mode, std::sqrt(in.held(x)), T x)
 #define TL_ROUNDED(name, mode)     \
   TL_ROUNDED_OF(float, name, mode) \
   TL_ROUNDED_OF(double, name, mode)
@@ -48,6 +45,7 @@ TL_ROUNDED(ru, FE_UPWARD)
 TL_ROUNDED(rd, FE_DOWNWARD)
 #undef TL_ROUNDED
 #undef TL_ROUNDED_OF
+#undef TL_ROUNDED_AS
 TL_DEVICE float rsqrt_rn(float x) { return static_cast<float>(1.0L / std::sqrt(static_cast<long double>(x))); }
 
 }  // namespace rounded

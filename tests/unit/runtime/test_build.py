@@ -352,3 +352,26 @@ def test_headers_are_precompiled_once(axpy: Path, monkeypatch: pytest.MonkeyPatc
     (axpy / "asks.cu").write_text("static_assert(sizeof(tl::half) == 2);\n", encoding="utf-8")
     command = (*build.compile, flag, header, "-Winvalid-pch", "-Werror")
     run_compiler(tuple("asks.cu" if word == "axpy.cu" else word for word in command), axpy, "a text without #include")
+
+
+def test_a_use_of_precompiled_headers_instantiates_few_templates(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """g++ instantiates anew, each time, what functions of a precompiled header that are no templates call: those of
+    rounding modes and of launches were once a quarter of a small kernel's build, special functions a tenth.
+    """
+    monkeypatch.undo()
+    build = host_build("empty.cu", check=True)
+    (axpy / "empty.cu").write_text("", encoding="utf-8")
+    run_compiler((*build.compile, *precompiled_headers(build), "-fdump-tree-original=dump"), axpy, "an empty text")
+    lines = (axpy / "dump").read_text(encoding="utf-8").splitlines()
+    instantiated = [line for line in lines if line.startswith(";; Function")]
+    assert 0 < len(instantiated) < 60
+
+
+def test_a_header_of_the_user_may_use_the_whole_standard_library(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    (axpy / "own.h").write_text("#include <cmath>\ninline double own(double x) { return std::riemann_zeta(x); }\n")
+    source = axpy / "axpy.cu"
+    source.write_text('#include "own.h"\n' + source.read_text(encoding="utf-8"), encoding="utf-8")
+    manifest, build = read_manifest(axpy / "axpy.json"), host_build("axpy.cu", check=False)
+    command = binding.compile_command(manifest, build, axpy, axpy, device="cpu")
+    run_compiler((*command, "-fsyntax-only"), axpy, "the source")
