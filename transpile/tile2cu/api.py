@@ -197,26 +197,17 @@ def resolved_kernels(
     `tiles` "auto" the model chooses the values of tile parameters that have none among the bindings. `read` gives the
     text of imported files where they are not read from the disk.
     """
+    from tile2cu.frontend.reading import Reading
+
     source = read_python(path) if text is None else text
-
-    def traced(kernel: str | None, sizes: Mapping[str, object]) -> tuple[Program, ...]:
-        return programs(
-            path,
-            source,
-            kernel=kernel,
-            bindings={**bindings, **sizes},
-            target=target,
-            live=live,
-            read=read,
-        )
-
-    found = traced(kernel, {})
+    reading = Reading(path, source, bindings=bindings, target=target, live=live, read=read)
+    found = reading.programs(kernel)
     if name and len(found) > 1:
         names = ", ".join(program.name for program in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
     if tiles != "default":
         found = tuple(_with_chosen_tiles(path, source, each, target, bindings, tiles) for each in found)
-    kernels = [_resolved(each, target, name, partial(traced, each.alias_of or each.name)) for each in found]
+    kernels = [_resolved(each, target, name, partial(reading.programs, each.alias_of or each.name)) for each in found]
     # A running program's call gives the parameters: there is no command line whose values could be others.
     return kernels if live is None else [tuple(replace(each, decide=None) for each in kernel) for kernel in kernels]
 

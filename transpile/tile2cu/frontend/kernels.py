@@ -1,7 +1,7 @@
 """From a kernel's function to its Program: bind the arguments, run the factory, trace the body."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -9,7 +9,6 @@ import libcst as cst
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var, walk
-from tile2cu.core.origin import ENVIRONMENT
 from tile2cu.core.program import Buffer, Launch, Program, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host, launching, trace
@@ -17,7 +16,7 @@ from tile2cu.frontend.bind import Calls
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.docstrings import specialised
 from tile2cu.frontend.evaluate import evaluate
-from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted, did_you_mean
+from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted
 from tile2cu.frontend.find import (
     Form,
     Kernel,
@@ -71,76 +70,7 @@ def call_function(cx: Context, function: Function, arguments: Arguments) -> obje
         cx.budget.calls -= 1
 
 
-def program(
-    source: SourceFile, budget: Budget, name: str, given: Mapping[str, object], outside: Outside
-) -> tuple[tuple[Program, ...], tuple[str, ...]]:
-    """Trace one kernel; gives its Program, one for each prim_func it returns, and the names that -D can bind in it.
-
-    A parameter that nothing binds is a run-time size, until its value is needed: then the trace starts again with
-    the value from a call in the file, or fails.
-    """
-    demanded: frozenset[str] = frozenset()
-    calls = Calls(source, budget, outside, name)
-    found: list[Program] = []
-    known: dict[str, None] = {}
-    parts = 1
-    while len(found) < parts:
-        bindings = Bindings(given, called=calls.found, demanded=demanded, ask=calls.ask, variable=calls.variable)
-        cx = outside.context(source, budget, bindings, call_function)
-        try:
-            attempt = _Trace(cx, name, calls, len(found))
-            made = attempt.program()
-            if outside.live is not None and (fixed := _unfixed(bindings, calls, cx.recorder.params)):
-                demanded |= fixed
-                continue
-            found.append(made)
-            known, parts = known | bindings.known, attempt.parts
-        except UnboundSize as error:
-            missing = calls.supply(error.names, cx.recorder.params)
-            if (missing and not error.optional) or demanded.issuperset(error.names):
-                raise _unbound(error, given, bindings) from None
-            demanded |= frozenset(error.names) | calls.static_names()
-        except Tile2CuError:
-            names = tuple(name for name in bindings.said_open if name not in demanded)
-            if not names or calls.supply(names, cx.recorder.params):
-                raise
-            demanded |= frozenset(names) | calls.static_names()  # a file that goes no further with an open size
-    return tuple(found), tuple(known)
-
-
-def _unfixed(bindings: Bindings, calls: Calls, params: Mapping[str, Buffer | Var]) -> frozenset[str]:
-    """The sizes from T.const that this trace left open, and that the tensors of a running program's call give."""
-    names = tuple(name for name in bindings.fixed if name not in bindings.demanded and name not in bindings.given)
-    return frozenset(names).difference(calls.supply(names, params))
-
-
-def _unbound(error: UnboundSize, given: Mapping[str, object], bindings: Bindings) -> Tile2CuError:
-    """The error of an open size; a misspelt -D is the likelier cause where there is one."""
-    known = bindings.known | bindings.possible
-    unknown = next((name for name in given if name not in known), None)
-    return error if unknown is None else unknown_binding(unknown, known)
-
-
-def unknown_binding(name: str, known: Sequence[str] | Mapping[str, None]) -> Tile2CuError:
-    """The error of a -D or an --env whose name no kernel has."""
-    variables = [each.removeprefix(ENVIRONMENT) for each in known if each.startswith(ENVIRONMENT)]
-    if name.startswith(ENVIRONMENT):
-        variable = name.removeprefix(ENVIRONMENT)
-        return Tile2CuError(
-            "T2C-F005",
-            f"--env {variable}: the kernel depends on no variable of this name",
-            help=did_you_mean(variable, variables) or f"it depends on {', '.join(variables) or 'none'}",
-        )
-    known = [each for each in known if not each.startswith(ENVIRONMENT)]
-    listed = ", ".join(known) or "nothing"
-    return Tile2CuError(
-        "T2C-F005",
-        f"-D {name}: no parameter or size has this name",
-        help=did_you_mean(name, known) or f"what can be bound: {listed}",
-    )
-
-
-class _Trace:
+class Trace:
     """One attempt at one kernel."""
 
     def __init__(self, cx: Context, name: str, calls: Calls, part: int) -> None:
