@@ -1,11 +1,13 @@
 """The style cute beside the style tl: bits, time, nvcc's seconds, lines, registers, spills.
 
     python benchmarks/styles.py emit FOLDER [CASE ...]     writes the sources of both styles; needs tile2cu
+    python benchmarks/styles.py goldens FOLDER             copies those of emitted/, of every source of the style cute
     python benchmarks/styles.py run FOLDER                 on the GPU's machine: torch, nvcc and CUTLASS_PATH
     python benchmarks/styles.py table FOLDER               the table of docs/lab/cute.md, from FOLDER/rows.json
 
 Every case runs at its sizes and at ragged ones, on the same arguments in both styles, and its outputs' bytes are
-compared. Times are of CUDA graphs in one process, medians of 9 rounds whose order alternates.
+compared. Times are of CUDA graphs in one process, medians of 9 rounds whose order alternates; both styles read the
+same tensors.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STYLES = ("tl", "cute")
 HOPPER, AMPERE = "cuda:sm_90a", "cuda:sm_80"
 RAGGED = {"M": 333, "N": 520, "K": 544, "batch": 3, "seq_len": 517, "heads": 4, "tokens": 1024, "tokens_k": 1024}
-RAGGED |= {"max_seqlen": 300, "kv_heads": 3, "max_len": 1000, "seqlen": 512, "vocab": 3001, "dim_v": 64}
+RAGGED |= {"max_seqlen": 300, "kv_heads": 3, "max_len": 1000, "seqlen": 512, "vocab": 3001, "dim_v": 64, "rows": 128}
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Case:
     special: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     calls: int = 10
     ragged: Mapping[str, int] = field(default_factory=dict)  # where a ragged size of all cases is none of this one
+    emitted: str = ""  # the path below emitted/cuda and emitted/cute, of a golden
 
 
 ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
@@ -60,8 +64,10 @@ SPLIT = {"M": 256, "N": 4096, "K": 8192}
 SEQUENCES = {"batch": 4, "seq_len": 4096, "heads": 32}
 VARLEN = {"batch": 8, "heads": 32, "tokens": 16384, "tokens_k": 16384, "max_seqlen": 2048}
 STEPS = {"cu_seqlens": ("steps", "max_seqlen"), "cu_seqlens_k": ("steps", "max_seqlen")}
-DECODED = {"batch": 32, "kv_heads": 8, "max_len": 8192}
+DECODED = {"batch": 32, "kv_heads": 8, "max_len": 8192, "group": 8}
 LENGTHS = {"lengths": ("full", "max_len")}
+PAGED = {"batch": 64, "heads": 128, "max_len": 4096, "pages": 4096, "max_pages": 64}
+TABLE = {"block_table": ("below", "pages")}
 SCAN = {"batch": 8, "seqlen": 4096, "heads": 80}
 CASES = (
     Case("gemm_relu, 8192^3", "gemm_relu", {"M": 8192, "N": 8192, "K": 8192}, WIDE, calls=5),
@@ -71,6 +77,8 @@ CASES = (
     Case("gemm_fp8_scaled", "gemm_fp8_scaled", CUBE),
     Case("gemm_batched", "gemm_batched", {"batch": 4, "M": 2048, "N": 2048, "K": 2048}, {"block_K": 64},
          kernel="gemm_batched"),
+    Case("gemm_grouped", "gemm_batched", {"tokens": 16384, "groups": 8, "rows": 2048, "N": 4096, "K": 4096},
+         {"block_K": 64}, kernel="gemm_grouped", special={"Offsets": ("steps", "rows")}),
     Case("gemm_persistent", "gemm_persistent", CUBE),
     Case("linear", "linear", CUBE, kernel="linear"),
     Case("linear_int4", "linear_int4", CUBE, INT4),
@@ -90,7 +98,7 @@ CASES = (
     Case("attention, window", "attention", SEQUENCES, ATTENTION | {"group": 4, "is_causal": True, "window": 128}),
     Case("attention_varlen", "attention_varlen", VARLEN, ATTENTION | {"group": 4, "is_causal": True}, special=STEPS),
     Case("attention_block_sparse", "attention_block_sparse", SEQUENCES, ATTENTION | {"is_causal": True}, calls=5),
-    Case("mla_decode", "mla_decode", {"batch": 64, "heads": 128, "max_len": 4096}, special=LENGTHS),
+    Case("mla_decode", "mla_decode", PAGED, special=LENGTHS | TABLE),
     Case("flash_decoding", "flash_decoding", DECODED, {"dim": 128, "group": 8}, special=LENGTHS),
     Case("linear_attention", "linear_attention", SEQUENCES | {"dim_v": 64}, {"dim": 64}),
     Case("chunk_scan", "chunk_scan", SCAN),
@@ -119,22 +127,58 @@ CASES = (
 )  # fmt: skip
 
 
+def bindings_of(root: str, name: str) -> Any:
+    """Those of a source in emitted/`root`; None where there is none."""
+    path = ROOT / "emitted" / root / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))["bindings"] if path.is_file() else None
+
+
+def goldens() -> list[Case]:
+    """The sources in emitted/cute, each with the sizes of a case of its kernel."""
+    of_kernel = {case.kernel or case.example: case for case in reversed(CASES)}
+    found = []
+    for path in sorted((ROOT / "emitted/cute").rglob("*.json")):
+        name = str(path.relative_to(ROOT / "emitted/cute").with_suffix(""))
+        target = HOPPER if name.startswith("sm_90a") else AMPERE
+        case = of_kernel[json.loads(path.read_text(encoding="utf-8"))["entry"]]
+        found.append(replace(case, name=f"emitted {name}", bindings={}, target=target, emitted=name))
+    return found
+
+
 def folder_of(case: Case, style: str) -> Path:
     return Path(re.sub(r"\W+", "_", case.name)) / style
 
 
 def emit(out: Path, names: list[str]) -> None:
     """Writes the sources of all cases, or of those named."""
-    import tile2cu
-
     for case in CASES:
         for style in STYLES if not names or case.name in names else ():
-            path = ROOT / "examples" / f"{case.example}.py"
-            found = tile2cu.emit(path, case.kernel, target=case.target, style=style, **case.bindings)
+            write(case, style, case.bindings, out / folder_of(case, style))
+
+
+def write(case: Case, style: str, bindings: Mapping[str, object], folder: Path) -> None:
+    """Writes a source of one style."""
+    import tile2cu
+
+    path = ROOT / "examples" / f"{case.example}.py"
+    found = tile2cu.emit(path, case.kernel, target=case.target, style=style, **bindings)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in next(iter(found.values())).files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def copy_goldens(out: Path) -> None:
+    """Copies the sources of emitted/cute and their counterparts in emitted/cuda; emits `tl` where it has others."""
+    for case in goldens():
+        bindings = bindings_of("cute", case.emitted)
+        for style, root in zip(STYLES, ("cuda", "cute"), strict=True):
             folder = out / folder_of(case, style)
+            if bindings_of(root, case.emitted) != bindings:
+                write(case, style, bindings, folder)
+                continue
             folder.mkdir(parents=True, exist_ok=True)
-            for name, text in next(iter(found.values())).files.items():
-                (folder / name).write_text(text, encoding="utf-8")
+            for suffix in (".cu", ".h", ".json"):
+                shutil.copy((ROOT / "emitted" / root / case.emitted).with_suffix(suffix), folder)
 
 
 def build(folder: Path) -> dict[str, Any]:
@@ -162,9 +206,9 @@ def build(folder: Path) -> dict[str, Any]:
 
 
 class Call:
-    """A launcher with its arguments, filled alike for each style."""
+    """A launcher with its arguments; `inputs` holds those that another style's launcher has read, by name."""
 
-    def __init__(self, folder: Path, case: Case, sizes: Mapping[str, int]) -> None:
+    def __init__(self, folder: Path, case: Case, sizes: Mapping[str, int], inputs: dict[str, Any]) -> None:
         import torch
 
         (path,) = folder.glob("*.json")
@@ -177,15 +221,15 @@ class Call:
             if argument["kind"] != "tensor":
                 numbers.append(ctypes.c_int(int(values[argument["name"]])))
                 continue
-            shape = tuple(
-                int(eval(str(each), {"ceildiv": lambda a, b: -(-a // b)}, values)) for each in argument["shape"]
-            )
+            shape = tuple(extent(each, values) for each in argument["shape"])
             kind, dtype = case.special.get(argument["name"]), getattr(torch, argument["dtype"])
             if argument["access"] != "read":
                 tensor = torch.zeros(shape, dtype=dtype, device="cuda")
                 self.outputs.append(tensor)
             else:
-                tensor = filled(shape, dtype, kind, values, generator)
+                if argument["name"] not in inputs:
+                    inputs[argument["name"]] = filled(shape, dtype, kind, values, generator)
+                tensor = inputs[argument["name"]]
             self.held.append(tensor)
             given.append(ctypes.c_void_p(tensor.data_ptr()))
         size = getattr(library, f"{manifest['entry']}_workspace_size")
@@ -200,6 +244,12 @@ class Call:
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         workspace = ctypes.c_void_p(self.workspace.data_ptr()), ctypes.c_size_t(self.bytes)
         return int(self.launcher(*self.given, *workspace, stream))
+
+
+def calls_of(folders: Mapping[str, Path], case: Case, sizes: Mapping[str, int]) -> dict[str, Call]:
+    """The launchers of both styles, with the same inputs."""
+    inputs: dict[str, Any] = {}
+    return {style: Call(folder, case, sizes, inputs) for style, folder in folders.items()}
 
 
 def extent(stated: object, values: Mapping[str, Any]) -> int:
@@ -272,7 +322,7 @@ def timed(calls: Mapping[str, Callable[[], int]], count: int) -> dict[str, float
 
 def run(out: Path) -> None:
     """Builds, compares and times what was emitted, and writes rows.json."""
-    found = [case for case in CASES if (out / folder_of(case, "tl")).is_dir()]
+    found = [case for case in (*CASES, *goldens()) if (out / folder_of(case, "tl")).is_dir()]
     folders = [out / folder_of(case, style) for style in reversed(STYLES) for case in found]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = dict(zip(folders, pool.map(build, folders), strict=True))
@@ -280,8 +330,8 @@ def run(out: Path) -> None:
     for case in found:
         of = {style: out / folder_of(case, style) for style in STYLES}
         small = ragged_sizes(case)
-        ragged = difference({style: Call(of[style], case, small) for style in STYLES})
-        calls = {style: Call(of[style], case, case.sizes) for style in STYLES}
+        ragged = difference(calls_of(of, case, small))
+        calls = calls_of(of, case, case.sizes)
         bits = difference(calls)
         row = {"case": case.name, "bits": bits, "ragged": ragged, "ms": timed(calls, case.calls)}
         rows.append(row | {style: built[of[style]] for style in STYLES})
@@ -305,14 +355,14 @@ def table(out: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("emit", "run", "table"))
+    parser.add_argument("verb", choices=("emit", "goldens", "run", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
     if options.verb == "emit":
         emit(options.folder, options.cases)
     else:
-        {"run": run, "table": table}[options.verb](options.folder)
+        {"goldens": copy_goldens, "run": run, "table": table}[options.verb](options.folder)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def _flags_of_needs(text: Text) -> list[str]:
         return []
     roots = [Path(root) for name in ("TILE2CU_CUTLASS", "CUTLASS_PATH") if (root := os.environ.get(name))]
     found = [each for root in roots for each in (root / "include", root) if (each / "cute").is_dir()]
-    return ["--expt-relaxed-constexpr", *(f"-I{each}" for each in found[:1])]
+    return ["--expt-relaxed-constexpr", "-DNDEBUG", *(f"-I{each}" for each in found[:1])]
 
 
 def device_arch() -> str:

@@ -147,10 +147,11 @@ __global__ void __launch_bounds__(threads)
 
   // cross_entropy.py:45-48
   const int label = Labels(row);
+  const half_t Logits_value = tl::value_at(Logits(row, _), tl::max(label, 0));  // of all elements
   CUTE_UNROLL
   for (int e = 0; e < size(i_at); ++e) {
     const int i = get<0>(i_at(e));
-    const float logit = float(tl::value_at(Logits(row, _), tl::max(label, 0)));
+    const float logit = float(Logits_value);
     if (tl::takes_part(i_partition{})) Loss(row + i) = label >= 0 ? tl::log(total(0)) + largest(0) - logit : 0.0f;
   }
 

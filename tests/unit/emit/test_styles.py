@@ -191,6 +191,13 @@ def test_what_a_vectors_elements_share_is_computed_once() -> None:
     assert "const auto packed_bytes = tl::vector_at<4>(" in outside
 
 
+def test_a_predicated_element_that_all_iterations_read_is_loaded_once() -> None:
+    source = cute_source("gemm_fp8_scaled.py", target="cuda:sm_80", parts=1)
+    before, loop = source.partition("      left_scale(e) = ")[::2]
+    assert before.count("tl::value_at(scales_B(_, k), bx * parts)") == 1
+    assert "scales_B_value;" in loop.splitlines()[0] and "tl::value_at(scales_A(_, k), " in loop.splitlines()[0]
+
+
 def test_values_of_columns_are_loaded_before_the_loop_in_vectors() -> None:
     source = cute_source("layernorm.py", dim=1024)
     assert "tl::load_values<1, 8>(W, 0, x_at_rowcol, W_columns);" in source and "float(W_columns(c))" in source

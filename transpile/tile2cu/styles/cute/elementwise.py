@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tile2cu.core.dtype import FLOAT16
-from tile2cu.core.expr import Binary, Expr, Load, Var, binary, children, int_const, walk
+from tile2cu.core.expr import Binary, Expr, Load, Var, binary, children, int_const, walk, walk_evaluated
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator, slice_of
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
-from tile2cu.plan.scalar_ops import Atomic, Store
+from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.elements import (
     Access,
@@ -115,6 +115,7 @@ class ElementLoop(ElementStatements):
         op = self.op
         self.index = own[0]
         self._places(accesses, partition, own)
+        shared = list(self._shared_by_all(accesses))
         body = self.body(op.body)
         reads_index = any(self._counts(expr) for expr in printed_expressions(op.body))
         touches_memory = any(a.buffer.scope in _MEMORY and a.key not in self.printer.places for a in accesses)
@@ -123,7 +124,27 @@ class ElementLoop(ElementStatements):
         opening = []
         for name, size in zip(own, sizes, strict=True):
             opening += ["CUTE_UNROLL", f"for (int {name} = 0; {name} < {size}; ++{name}) {{"]
-        return "\n".join([*self.loads, *opening, *inner, *body, *["}"] * len(own), *self.stores])
+        return "\n".join([*shared, *self.loads, *opening, *inner, *body, *["}"] * len(own), *self.stores])
+
+    def _shared_by_all(self, accesses: list[Access]) -> Iterator[str]:
+        """Loads of predicated elements that all iterations read, before the loop.
+
+        Else compilers branch on their condition around the loop's other loads, and wait for these there.
+        """
+        op, printer = self.op, self.printer
+        named = (each.op for each in op.body)
+        differ = {*op.vars, *(each.var for each in named if isinstance(each, structure.Let | Declare | Assign))}
+        written = {each.buffer.memory for each in accesses if each.writes}
+        for load in dict.fromkeys(part for each in op.body for part in _loads(each.op)):
+            buffer, indices = load.buffer, load.indices
+            if not isinstance(buffer, Buffer) or buffer.memory in written or (buffer.name, indices) in printer.places:
+                continue
+            read = [part for index in indices for part in walk(index)]
+            if any(isinstance(part, Load) or part in differ for part in read) or not printer.inside(buffer, indices):
+                continue
+            value = printer.names.fresh(f"{printer.names(buffer.name)}_value")
+            yield f"const {in_cute(buffer.dtype.cpp)} {value} = {printer.element(buffer, indices)};  // of all elements"
+            printer.places[buffer.name, indices] = value
 
     # ---- vectors ------------------------------------------------------------------------------------------------
 
@@ -485,4 +506,5 @@ class ElementLoop(ElementStatements):
 
 def _loads(op: ops.Op) -> Iterator[Load]:
     """The loads that are done under no condition."""
-    yield from (part for expr in own_expressions(op) for part in walk(expr) if isinstance(part, Load))
+    evaluated = (part for expr in own_expressions(op) for part in walk_evaluated(expr))
+    yield from (part for part in evaluated if isinstance(part, Load))
