@@ -143,6 +143,23 @@ template <class From, class To> CUTE_DEVICE void convert_each(const From& from, 
   for (int i = 0; i < cute::size(to); ++i) to(i) = Target(from(i));
 }
 
+// Loads single elements, with zeros out of bounds, and stores each thread's neighbours by one access of 16 bytes. The
+// partitions' first mode has the neighbours.
+template <class At, class End, class From, class To>
+CUTE_DEVICE void load_and_pack(const At& at, const End& end, const From& from, To&& to) {
+  using namespace cute;
+  using Source = typename From::value_type;
+  const auto at_v = group_modes<1, rank_v<At>>(at);
+  const auto from_v = group_modes<1, rank_v<From>>(from);
+  auto to_v = group_modes<1, rank_v<std::decay_t<To>>>(to);
+  auto packed = make_tensor<typename std::decay_t<To>::value_type>(Int<decltype(size<0>(at_v))::value>{});
+  CUTE_UNROLL
+  for (int v = 0; v < size<1>(at_v); ++v) {
+    CUTE_UNROLL
+    for (int i = 0; i < size(packed); ++i) packed(i) = inside(at_v(i, v), end) ? Source(from_v(i, v)) : Source(0);
+    copy(AutoVectorizingCopyWithAssumedAlignment<128>{}, packed, to_v(_, v));
+  }
+}
 // Global to shared memory: `to` = the tile of `from` at `start`, with zeros out of bounds; asynchronous (cp.async) if
 // the atom is. Precondition: the elements of one instruction are either all in bounds or all out of bounds. Called by:
 // all threads of the block.
@@ -156,7 +173,10 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
   const auto tile = extents(to);
   const auto at = slice.partition_S(tile_at(make_identity_tensor(extents(from)), tile, start));
   const auto parts = slice.partition_S(tile_at(from, tile, start));
-  each_instruction(at, parts, slice.partition_D(by_layout(to)), [&](const auto& at, const auto& part, auto&& into) {
+  auto own = slice.partition_D(by_layout(to));
+  constexpr bool by_elements = decltype(size<0, 0>(at))::value == 1 && decltype(size<0, 1>(at))::value > 1;
+  if constexpr (by_elements) return load_and_pack(at, extents(from), parts, own);
+  each_instruction(at, parts, own, [&](const auto& at, const auto& part, auto&& into) {
     const bool is_inside = inside(at(_0{}), extents(from));
     if constexpr (takes_predicate<typename TiledCopy::Traits>) {
       copy(tiled.with(is_inside), part, into);

@@ -113,9 +113,9 @@ using C_local_mma = decltype(make_tiled_mma(
 // accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
   using A_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<bfloat16_t>, bfloat16_t>{},
-                                                 Layout<Shape<_2, _128>, Stride<_128, _1>>{}, Layout<Shape<_1, _1>>{}));
+                                                 Layout<Shape<_16, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
   using B_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<bfloat16_t>, bfloat16_t>{},
-                                                 Layout<Shape<_4, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
+                                                 Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
   using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<float>, float>{}, C_local_mma{}));
 };
 template <> struct Copies<tl::Aligned<16>> {

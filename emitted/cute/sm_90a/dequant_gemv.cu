@@ -117,9 +117,9 @@ using packed_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL
 // accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
   using scales_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
-                                               Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
+                                               Layout<Shape<_8, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
   using zeros_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
-                                              Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
+                                              Layout<Shape<_8, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _16>>{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
   using scales_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},

@@ -96,9 +96,9 @@ using packed_load = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, uin
 // accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
   using x_copy =
-      decltype(make_tiled_copy(Copy_Atom<UniversalCopy<int8_t>, int8_t>{}, Layout<Shape<_64>>{}, Layout<Shape<_1>>{}));
+      decltype(make_tiled_copy(Copy_Atom<UniversalCopy<int8_t>, int8_t>{}, Layout<Shape<_64>>{}, Layout<Shape<_16>>{}));
   using W_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
-                                                 Layout<Shape<_1, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
+                                                 Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
   using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, int8_t>{},

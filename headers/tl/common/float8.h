@@ -56,13 +56,17 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
       return halves_of(lower_bytes(0, pair));
   }
 
-  // Converts the four elements of a register: the first two to `low`, the last two to `high`.
-  static TL_DEVICE void halves(uint32_t four, uint32_t& low, uint32_t& high) {
+  // Converts the four elements of a register to two pairs for MMAs, which take k in any order: elements 0 and 1, and 2
+  // and 3; e4m3 without instructions 0 and 2, and 1 and 3, as each byte then is in the upper or lower one of a half.
+  static TL_DEVICE void halves(uint32_t four, uint32_t& first, uint32_t& second) {
     if constexpr (has_instructions) {
-      Float8Instructions::to_halves(four, low, high, is_e4m3);
+      Float8Instructions::to_halves(four, first, second, is_e4m3);
+    } else if constexpr (is_e4m3 && !is_fnuz) {
+      first = scaled_e4m3((four << 8 & 0x80008000) | (four << 7 & 0x3f803f80));
+      second = scaled_e4m3((four & 0x80008000) | (four >> 1 & 0x3f803f80));
     } else {
-      low = halves_of(lower_bytes(0, four));
-      high = halves_of(upper_bytes(0, four));
+      first = halves_of(lower_bytes(0, four));
+      second = halves_of(upper_bytes(0, four));
     }
   }
 
@@ -87,17 +91,21 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
       return halves_of_e5m2fnuz(in_upper);
   }
   // Shifts the mantissa to its position in a half. A multiplication by a power of two adjusts the exponent bias, also
-  // for subnormal numbers. NaN is 0x7f, or 0x80 with is_fnuz. 0x7f becomes 1.875, of which 35,072 times is infinite;
-  // of the largest number, 1.75, it is 61,376. Zero times that is added: infinity gives NaN, others keep their sign.
+  // for subnormal numbers. NaN is 0x7f, or 0x80 with is_fnuz.
   static TL_DEVICE uint32_t halves_of_e4m3(uint32_t in_upper) {
     const uint32_t sign = in_upper & 0x80008000, size = in_upper >> 1 & 0x3f803f80;
     if constexpr (is_fnuz) {
       const uint32_t nan = (0x40004000 - size) & sign >> 1;
       return multiply2(sign | size | ((nan << 1) - (nan >> 5)), 0x58005800, half());  // 128, twice
     } else {
-      const uint32_t exact = multiply2(sign | size, 0x5c005c00, half());          // 256, twice
-      return fma2(multiply2(sign | size, 0x78487848, half()), 0, exact, half());  // 35,072, twice
+      return scaled_e4m3(sign | size);
     }
+  }
+  // 256 times the shifted elements. 0x7f, NaN, is 1.875 there, of which 35,072 times is infinite; of the largest number,
+  // 1.75, it is 61,376. Zero times that is added: infinity gives NaN, others keep their sign.
+  static TL_DEVICE uint32_t scaled_e4m3(uint32_t shifted) {
+    const uint32_t exact = multiply2(shifted, 0x5c005c00, half());          // 256, twice
+    return fma2(multiply2(shifted, 0x78487848, half()), 0, exact, half());  // 35,072, twice
   }
   // The exponent bias is one larger than that of half: the exponent field is decremented, or the result becomes
   // subnormal.

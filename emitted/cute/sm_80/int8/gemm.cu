@@ -110,7 +110,7 @@ using C_local_mma = decltype(make_tiled_mma(
 // accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
   using A_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<int8_t>, int8_t>{},
-                                                 Layout<Shape<_4, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
+                                                 Layout<Shape<_64, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _16>>{}));
   using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<int>, int>{}, C_local_mma{}));
 };
 template <> struct Copies<tl::Aligned<16>> {

@@ -131,7 +131,7 @@ class Copies:
             raise unsupported("a copy to a shared tile of another rank", span)
         asynchronous = op.mechanism is copy_ops.CopyMechanism.CP_ASYNC and src.buffer.dtype == tile.dtype
         place, wish = self.place(src, span), f"{self.printer.names(tile.name)}_copy"
-        name = self._by_threads(wish, tile, place, src.buffer, span, asynchronous=asynchronous)
+        name = self._by_threads(wish, tile, place, src.buffer, span, asynchronous=asynchronous, packs=True)
         return f"{words.COPY_TILE}({name}{{}}, {place.arguments}, {self.tile(tile)});"
 
     def _from_shared(self, src: Operand, dst: Operand, span: Span) -> str:
@@ -141,9 +141,8 @@ class Copies:
         if len(dst.along) != tile.rank or tile.dtype != dst.buffer.dtype:
             raise unsupported("a copy from a shared tile that converts, or to another rank", span)
         place = self.place(dst, span)
-        name = self._by_threads(
-            f"{self.printer.names(dst.buffer.name)}_store", tile, place, dst.buffer, span, asynchronous=False
-        )
+        wish = f"{self.printer.names(dst.buffer.name)}_store"
+        name = self._by_threads(wish, tile, place, dst.buffer, span, asynchronous=False, packs=False)
         return f"{words.STORE_TILE}({name}{{}}, {self.tile(tile)}, {place.arguments});"
 
     def to_block(self, op: copy_ops.CopyToBlock) -> str:
@@ -168,21 +167,23 @@ class Copies:
         return f"{words.COPY_TO_BLOCK}({', '.join(given)});"
 
     def _by_threads(
-        self, wish: str, tile: Buffer, place: Place, tensor: Buffer, span: Span, *, asynchronous: bool
+        self, wish: str, tile: Buffer, place: Place, tensor: Buffer, span: Span, *, asynchronous: bool, packs: bool
     ) -> str:
-        """A tiled copy between a tensor and a shared tile, in vectors along the rows of both."""
+        """A tiled copy between a tensor and a shared tile, in vectors along the rows of both.
+
+        Single elements are loaded to vectors of the tile, if it `packs` them.
+        """
         element, threads = in_cute(tensor.dtype.cpp), self.plan.launch.threads
         extents = tuple(int(extent) for extent in tile.static_shape)
         vector = max(1, VECTOR // max(tensor.dtype.bytes, tile.dtype.bytes))
         wide, narrow = copy_threads(extents, vector, threads), copy_threads(extents, 1, threads)
         assert narrow is not None
-        unit = access(vector, tensor.dtype)
+        unit, by_vectors = access(vector, tensor.dtype), wide is not None and self._row_bytes(tile) % VECTOR == 0
         atom = "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>" if asynchronous else f"UniversalCopy<{unit}>"
-        other = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {narrow}))"
-        if wide is None or self._row_bytes(tile) % VECTOR:
-            return self._add(wish, other, other, place, vector)
+        parts = wide if packs and by_vectors else narrow
+        other = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {parts}))"
         aligned = f"decltype(make_tiled_copy(Copy_Atom<{atom}, {element}>{{}}, {wide}))"
-        return self._add(wish, aligned, other, place, vector)
+        return self._add(wish, aligned if by_vectors else other, other, place, vector)
 
     def _row_bytes(self, tile: Buffer) -> int:
         """The distance of a shared tile's rows."""
