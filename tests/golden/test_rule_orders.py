@@ -29,9 +29,7 @@ def _numbers(seed: int) -> dict[str, float]:
 def _stated(golden: Golden) -> Callable[[tuple[Resolved, ...], object, object], tuple[str, ...]]:
     """The lines about other values that emitted/ has, in place of `emitter.in_words`."""
 
-    def lines(
-        launches: tuple[Resolved, ...], registers: object, printer: object, write: object
-    ) -> tuple[str, ...]:
+    def lines(launches: tuple[Resolved, ...], registers: object, printer: object, write: object) -> tuple[str, ...]:
         name = f"{launches[0].program.name}{launches[0].target.suffix}"
         return about_values((EMITTED / golden.folder / name).read_text(encoding="utf-8"))
 

@@ -212,6 +212,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(first, bx * block_N));
     } else {
       // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
+      // each lane stores 32 x 4 bytes; 4 lanes store 16 consecutive bytes, half a sector's size, in each of 8 rows
       tl::copy(C_local, C.tile(first, bx * block_N));
     }
   } else {

@@ -250,6 +250,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       tl::tma_store_start(C_local_mma{}, C_local, C_local_staging, C_map, make_coord(first, bx * block_N));
     } else {
       // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
+      // each lane stores 32 x 4 bytes; 4 lanes store 16 consecutive bytes, half a sector's size, in each of 8 rows
       tl::store_tile(C_store{}, tl::converted<half_t>(C_local), C, make_coord(first, bx * block_N),
                      Shape<Int<block_M>, Int<block_N>>{});
     }
