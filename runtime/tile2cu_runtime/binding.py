@@ -324,7 +324,8 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
         for header in _OWN_HEADERS:
             shutil.copy(header, temporary)
         for step in build.before:
-            run_compiler(step, temporary, f"the emitted source {manifest.text_file}")
+            headers = _precompiled(manifest, sources[manifest.text_file], replace(build, compile=step), device)
+            run_compiler((*step, *headers), temporary, f"the emitted source {manifest.text_file}")
         command = compile_command(manifest, build, temporary, place, device=device)
         text = binding_text(manifest, module, replace(build, compile=command), device=device)
         (temporary / f"{module}.cpp").write_text(text, encoding="ascii")
@@ -361,7 +362,7 @@ def _precompiled(manifest: Manifest, source: bytes, build: Build, device: str) -
         case "cpu" if alone:  # a header of the user's may use special functions
             return precompiled_headers(build)
         case "sim":
-            return hip.precompiled_headers(build)
+            return hip.precompiled_headers(build.compile, build.identity)
     return ()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests.amdgcn.chips import require_compiler
 from tests.amdgcn.emitted import ROOT, portable
 from tests.host.test_launches import SPLIT
 from tile2cu_runtime import CheckError, DeviceError, Kernel, load_kernel
@@ -83,14 +84,33 @@ def test_launches_of_one_call_share_the_workspace(tmp_path: Path) -> None:
     assert len(kernel.costs) == 2
 
 
-def test_headers_of_launchers_are_precompiled_once(tmp_path: Path) -> None:
-    build = simulator_build("asks.hip", architecture="gfx942")
-    flags = precompiled_headers(build)
-    assert flags == precompiled_headers(simulator_build("other.hip", architecture="gfx942"))
-    assert flags != precompiled_headers(simulator_build("asks.hip", architecture="gfx90a"))
+def test_headers_are_precompiled_once_for_launchers_and_for_kernels(tmp_path: Path) -> None:
+    def commands(text_file: str, architecture: str) -> list[tuple[str, ...]]:
+        build = simulator_build(text_file, architecture=architecture)
+        assert not precompiled_headers(("ld.lld-19",), build.identity)
+        return [(*each, *precompiled_headers(each, build.identity)) for each in (*build.before, build.compile)]
+
     (tmp_path / "asks.hip").write_text("static_assert(sizeof(tl::half) == 2);\n", encoding="utf-8")
-    (tmp_path / CODE_OBJECT).write_bytes(b"")
-    run_compiler((*build.compile, *flags), tmp_path, "a source without #include")
+    asks = commands("asks.hip", "gfx942")
+    for command, other, older in zip(
+        asks, commands("other.hip", "gfx942"), commands("asks.hip", "gfx90a"), strict=True
+    ):
+        run_compiler(command, tmp_path, "a source without #include")
+        assert command[-1] == other[-1] != older[-1]
+    assert (tmp_path / CODE_OBJECT).is_file() and len({command[-1] for command in asks}) == len(asks) == 2
+
+
+@pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
+def test_a_precompiled_header_changes_no_instruction(chip: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    require_compiler(chip, request)
+    text = portable("row_softmax", f"hip:{chip}", tmp_path).with_suffix(".hip").name
+    build, code = simulator_build(text, architecture=chip), []
+    for is_precompiled in (False, True):
+        for step in build.before:
+            headers = precompiled_headers(step, build.identity) if is_precompiled else ()
+            run_compiler((*step, *headers), tmp_path, "the kernel")
+        code.append((tmp_path / CODE_OBJECT).read_bytes())
+    assert code[0] == code[1]
 
 
 def test_texts_for_the_other_vendor_are_refused(tmp_path: Path) -> None:
