@@ -8,12 +8,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.built import built
 from tile2cu import Tile2CuError
 from tile2cu.api import emit_text
 from tile2cu.core.origin import EmitOptions
 from tile2cu.targets import find
-from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.compile import Build, host_flags, precompiled_headers
+from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.engine import build_engine
+from tile2cu_runtime.paths import headers_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -79,18 +82,26 @@ def build(
     for name, content in emitted.files.items():
         (folder / name).write_text(content, encoding="utf-8")
     text = f"{emitted.kernel}{find(target).suffix}"
-    warps = f"-DTL_WARP_SIZE={find(target).warp_size}"
+    source = emitted.source
     if change:
         old, new = change.split(" -> ")
-        assert old in emitted.source
-        (folder / text).write_text(emitted.source.replace(old, new), encoding="utf-8")
-    engine, headers = build_engine(), f"-I{ROOT / 'headers'}"
-    test = [gxx, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1", headers, "-c", f"{emitted.kernel}_test.cpp"]
-    source = [gxx, "-x", "c++", *host_flags(check=False), warps, headers, "-c", text]
-    for command in (test, source):
-        subprocess.run(command, cwd=folder, check=True)
-    objects = [f"{emitted.kernel}_test.o", f"{emitted.kernel}.o"]
-    link = [gxx, *objects, str(engine), f"-Wl,-rpath,{engine.parent}", "-o", "test"]
+        assert old in source
+        source = source.replace(old, new)
+        (folder / text).write_text(source, encoding="utf-8")
+    engine, headers = build_engine(), ("-I", str(headers_dir()))
+    warps = f"-DTL_WARP_SIZE={find(target).warp_size}"
+    # The test of a changed kernel is the same, and is compiled once.
+    test, files = f"{emitted.kernel}_test.cpp", (f"{emitted.kernel}_test.cpp", f"{emitted.kernel}.h")
+    compiled = built(
+        "test.o",
+        [[gxx, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1", *headers, "-c", test, "-o", "test.o"]],
+        texts={name: (folder / name).read_text(encoding="utf-8") for name in files},
+    )
+    command = (gxx, "-x", "c++", *host_flags(check=False), warps, *headers)
+    changed = "#define" in source  # the headers' contents may depend on it
+    precompiled = () if changed else precompiled_headers(Build(compile=command, link=(), identity=find_gxx().version))
+    subprocess.run([*command, *precompiled, "-c", text], cwd=folder, check=True)
+    link = [gxx, str(compiled), f"{emitted.kernel}.o", str(engine), f"-Wl,-rpath,{engine.parent}", "-o", "test"]
     subprocess.run(link, cwd=folder, check=True)
     return folder / "test"
 
