@@ -1,6 +1,7 @@
 // Two blocks of a cluster hand a tile to each other and load one for both, turn after turn, and one fault each;
 // comments name the lines that tests expect in findings.
 #include <tl/tl.h>
+#include <utility>
 
 namespace cluster {
 
