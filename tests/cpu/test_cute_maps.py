@@ -8,7 +8,8 @@ import pytest
 from tile2cu_runtime.compilers import cutlass_include
 from tile2cu_runtime.paths import headers_dir
 
-pytestmark = pytest.mark.needs("cutlass", "nvcc")
+# nightly: nvcc takes 8 s for headers of CUTLASS, and the launcher of the style cute changes seldom.
+pytestmark = [pytest.mark.needs("cutlass", "nvcc"), pytest.mark.nightly]
 INVALID_VALUE = 1001  # TL_LAUNCH_FAILED + cudaErrorInvalidValue
 
 
