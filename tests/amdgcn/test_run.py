@@ -10,7 +10,7 @@ import pytest
 from tests.amdgcn.emitted import ROOT, portable
 from tile2cu.cli import main
 from tile2cu_runtime import paths
-from tile2cu_runtime.amdgcn.cost import readable
+from tile2cu_runtime.resources import readable
 
 
 @pytest.mark.parametrize(("name", "size", "tolerance"), [("vector_add", "N=3001", 0), ("row_softmax", "M=9", 1e-5)])
