@@ -167,6 +167,23 @@ def test_eager(trace: Callable[..., Program]) -> None:
     assert constants(trace(EAGER, N=7)) == {"N": (7, "-D"), "block": (256, "default")}
 
 
+def test_a_tensor_without_an_annotation_is_told_what_it_lacks(trace: Callable[..., Program]) -> None:
+    text = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def add(A):
+    C = T.empty(A.shape, "float32")
+    with T.Kernel(1) as bx:
+        C[0] = A[0]
+    return C
+"""
+    with pytest.raises(Tile2CuError) as caught:
+        trace(text, A=256)
+    assert caught.value.code == "T2C-F013" and "`A: T.Tensor(shape, dtype)`" in caught.value.help
+
+
 def test_arguments_of_other_decorators_are_not_read(trace: Callable[..., Program]) -> None:
     tuned = "import itertools\n@tilelang.autotune(configs=[c for c in itertools.product([1], [2])])\n@tilelang.jit("
     options = "pass_configs={tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: open('x')}, "

@@ -141,7 +141,9 @@ def _method(value: object, name: str) -> object:
     for kind, methods in _METHODS.items():
         if isinstance(value, kind) and name in methods:
             return Builtin(f".{name}", _bound_method(methods[name], value))
-    raise Fault("T2C-F013", f"{describe(value)} has no method `{name}` that tile2cu knows")
+    is_of_tensors = isinstance(value, int | float) and name in ("shape", "dtype", "ndim")
+    help = "the parameter of a tensor is annotated, as in `A: T.Tensor(shape, dtype)`" if is_of_tensors else ""
+    raise Fault("T2C-F013", f"{describe(value)} has no method `{name}` that tile2cu knows", help=help)
 
 
 def _text(cx: Context, value: object, what: str) -> str:
