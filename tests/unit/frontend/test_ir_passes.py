@@ -25,6 +25,11 @@ def count():
     _COUNT = _COUNT + 1
     return _COUNT
 
+def copied_by(A, B):
+    with Range("helper") as first, Range("inner"):
+        T.copy(A, B)
+        return first
+
 class Range:
     def __init__(self, name, payload=None):
         self.name = name
@@ -74,8 +79,9 @@ def kernel(N=64):
     def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
         with T.Kernel(1, threads=64), Range("whole"):
             with Range("copy", payload=T.get_thread_binding()) as copied:
-                T.copy(A, B)
-            assert copied.name == "copy"
+                helper = copied_by(A, B)
+            calls = count()
+            assert copied.name == "copy" and helper.name == "helper" and calls == 8
             T.import_source("__device__ void kept(int n);")
             T.call_extern("handle", "kept", 3)
     return {returned}

@@ -271,11 +271,11 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "row[0] = T.__ldg(S[0, 0])": "F023 T.__ldg reads tensors in global memory, not `S`, a shared buffer",
         "with T.If(n < 3):\n    n = 1": "F012 `with T.If(...):` contains `with T.Then():` and `with T.Else():`, once "
         "each, alone",
-        "with T.Then():\n    n = 1": "F012 `with` of T.Then() is not supported in a kernel",
+        "with T.Then():\n    n = 1": "F012 `with` of T.Then() is not supported here",
         "with T.ws(0), T.If(n < 3):\n    n = 1": "F012 `with T.If(...):` contains `with T.Then():` and "
         "`with T.Else():`, once each, alone",
         "with T.While(n < 3), T.ws(0):\n    pass": "F012 T.While with other items is not supported in a kernel",
-        "with 3:\n    pass": "F012 `with` of the number 3 is not supported in a kernel",
+        "with 3:\n    pass": "F012 `with` of the number 3 is not supported here",
         "del nothing": "F009 `nothing` is not bound here, so `del` has nothing to end",
         "del row[0]": "F012 `del row[0]` is not supported",
         "break": "F026 `break` is outside of any loop of the kernel",

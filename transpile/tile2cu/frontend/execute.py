@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tile2cu.core.span import Span
-from tile2cu.frontend import builtins, imports, modules, operators
+from tile2cu.frontend import builtins, imports, managers, modules, operators
 from tile2cu.frontend.assign import bind_target, unpack
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, operator_text, parameter_defaults, subscript_items
@@ -76,8 +76,8 @@ def run_statement(cx: Context, node: cst.CSTNode, env: Env) -> Flow:
                 return _run_for(cx, node, env)
             case cst.While():
                 return _run_while(cx, node, env)
-            case cst.Try():
-                return _run_try(cx, node, env)
+            case cst.Try() | cst.With():
+                return _run_try(cx, node, env) if isinstance(node, cst.Try) else _run_with(cx, node, env, node.items)
             case cst.FunctionDef():
                 define(cx, node, env)
                 return None
@@ -355,6 +355,22 @@ def _run_while(cx: Context, node: cst.While, env: Env) -> Flow:
         if isinstance(flow, Jump) and flow.leave:
             return None
     return None if node.orelse is None else run_body(cx, statements(node.orelse.body), env)
+
+
+def _run_with(cx: Context, node: cst.With, env: Env, items: Sequence[cst.WithItem]) -> Flow:
+    """`with` of objects of the file's classes; a block that returns leaves them all the same."""
+    if not items:
+        return run_body(cx, statements(node.body), env)
+    flow: Flow = None
+
+    def block(entered: object) -> None:
+        nonlocal flow
+        if items[0].asname is not None:
+            bind_target(cx, items[0].asname.name, entered, env)
+        flow = _run_with(cx, node, env, items[1:])
+
+    managers.run(cx, evaluate(cx, items[0].item, env), items[0], block)
+    return flow
 
 
 def _run_try(cx: Context, node: cst.Try, env: Env) -> Flow:

@@ -9,11 +9,10 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, Expr, Load, Role, Var, static_value, works_among_threads
 from tile2cu.core.program import Buffer, If, While
 from tile2cu.core.span import Span
-from tile2cu.frontend import execute
+from tile2cu.frontend import execute, managers
 from tile2cu.frontend.assignments import annotated, assign, augmented
-from tile2cu.frontend.attributes import attribute
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.evaluate import apply, evaluate, is_flag
+from tile2cu.frontend.evaluate import evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.lets import let
@@ -25,13 +24,11 @@ from tile2cu.frontend.parse import footer_comments, leading_comments, stands_apa
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import (
     Allocation,
-    Arguments,
     AttrFrame,
     BranchFrame,
     Function,
     GroupFrame,
     IfFrame,
-    Instance,
     KernelFrame,
     Opaque,
     PipelineFrame,
@@ -296,20 +293,12 @@ def _trace_with(cx: Context, node: cst.With, env: Env, items: Sequence[cst.WithI
 
 
 def _trace_managed(cx: Context, manager: object, item: cst.WithItem, inside: _Inside, env: Env) -> None:
-    """`with manager as name:` of a class of the file: what its methods do is before and after the block."""
-    methods = manager.of.values if isinstance(manager, Instance) and manager.of is not None else {}
-    if not isinstance(manager, Instance) or not {"__enter__", "__exit__"} <= methods.keys():
-        raise Fault("T2C-F012", f"`with` of {describe(manager)} is not supported in a kernel")
+    def block(entered: object) -> None:
+        if item.asname is not None:
+            assign(cx, item.asname.name, entered, env, cx.source.code(item.item))
+        inside(env)
 
-    def call(name: str, *given: object) -> object:
-        method = attribute(cx, manager, name, f"{manager.name}.{name}")
-        return apply(cx, method, Arguments(given), item.item)
-
-    entered = call("__enter__")
-    if item.asname is not None:
-        assign(cx, item.asname.name, entered, env, cx.source.code(item.item))
-    inside(env)
-    call("__exit__", None, None, None)
+    managers.run(cx, manager, item, block)
 
 
 def _trace_launch(cx: Context, frame: KernelFrame, item: cst.WithItem, inside: _Inside, env: Env) -> None:
