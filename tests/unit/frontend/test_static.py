@@ -57,6 +57,18 @@ def test_false_assertion_fails(refusal: Callable[..., str]) -> None:
     assert refusal("B[bx, 0] = 0", factory="assert 1 == 2, 'no'") == "F019 the assertion fails: no"
 
 
+def test_what_an_assertion_asks_is_done_once(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    found = body(
+        "assert store(B) == 3, 'no'",
+        module="""
+        def store(B):
+            T.atomic_add(B[0, 0], 1.0)
+            return 3
+        """,
+    )
+    assert len(listing(found)) == 1, listing(found)
+
+
 def test_helpers_run_to_completion(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
     found = body(
         "B[bx, 0] = horner(A[bx, 0], [3, 2, 1])",

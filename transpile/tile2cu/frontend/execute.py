@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from tile2cu.core.expr import Expr
 from tile2cu.core.span import Span
 from tile2cu.frontend import builtins, imports, managers, modules, operators
 from tile2cu.frontend.assign import bind_target, unpack
@@ -259,8 +260,13 @@ def _run_augmented(cx: Context, node: cst.AugAssign, env: Env, comment: str) -> 
 
 def run_assert(cx: Context, node: cst.Assert, env: Env) -> None:
     """`assert` of something static."""
-    known = set(cx.decided)
-    holds = truth(evaluate(cx, node.test, env), "this assertion")
+    known = frozenset(cx.decided)
+    require(cx, node, env, evaluate(cx, node.test, env), known)
+
+
+def require(cx: Context, node: cst.Assert, env: Env, test: object, known: frozenset[Expr]) -> None:
+    """Fails unless the value of an assertion's test holds. `known` are the comparisons decided before it."""
+    holds = truth(test, "this assertion")
     made = [condition for condition in cx.decided if condition not in known]
     if holds and not made:
         return

@@ -144,12 +144,12 @@ def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:
 
 def _trace_assert(cx: Context, node: cst.Assert, env: Env) -> None:
     """An assertion on a run-time value is checked by the kernel."""
-    if cx.recorder.in_kernel:
-        test = evaluate(cx, node.test, env)
-        if isinstance(test, Expr) and static_value(test) is None and not is_flag(test):
-            debug.check(cx, test, _message(cx, node, env))
-            return
-    execute.run_assert(cx, node, env)
+    known = frozenset(cx.decided)
+    test = evaluate(cx, node.test, env)  # once: it may do something
+    if cx.recorder.in_kernel and isinstance(test, Expr) and static_value(test) is None and not is_flag(test):
+        debug.check(cx, test, _message(cx, node, env))
+    else:
+        execute.require(cx, node, env, test, known)
 
 
 def _message(cx: Context, node: cst.Assert, env: Env) -> object:
