@@ -96,6 +96,20 @@ class Runner:
 
 Runner(64).run()
 """,
+    "forward of a module that nothing makes": """
+class Scale(torch.nn.Module):
+    def __init__(self, width, rows=32):
+        super().__init__()
+        self.tile = rows * 2
+        self.is_causal = rows > 1000
+
+    @staticmethod
+    def other(x):
+        return x
+
+    def forward(self, x):
+        return scale(x.shape[0], x.shape[1], self.tile, self.is_causal)(x)
+""",
     "dict of options": """
 config = {"block_M": 64, "causal": False, unknown.KEY: 3}
 scale(1, 2, **{name: config[name] for name in ("block_M", "causal")})

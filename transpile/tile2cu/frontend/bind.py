@@ -13,7 +13,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
-from tile2cu.frontend import execute, host
+from tile2cu.frontend import classes, execute, host
 from tile2cu.frontend.context import Bindings, Context, Found
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault
@@ -168,12 +168,23 @@ class Calls:
             if function.node not in self._ran:
                 cx.here = cx.source.span(function.node)
                 try:
-                    self._call(cx, function, Arguments(()))
+                    self._call(cx, function, Arguments(self._made_for(cx, function)))
                 except Tile2CuError as error:
                     if error.code == host.FATAL:
                         raise
                 finally:
                     self._keep_tuned(cx)
+
+    def _made_for(self, cx: Context, function: Function) -> tuple[object, ...]:
+        """The object of a method that nothing calls: what `__init__` sets by its defaults; none of other functions."""
+        values = [] if self._module is None else self._module.values.values()
+        of = next((each for each in values if isinstance(each, Class) and function in each.values.values()), None)
+        if of is None or not classes.takes_self(function):
+            return ()
+        made = Instance(of.name, {}, of)
+        if isinstance(init := of.values.get("__init__"), Function):
+            host.call_host(cx, init, Arguments((made,)))
+        return (made,)
 
     def _functions(self) -> list[Function]:
         """The functions and methods of the file, in its order, without the kernel."""

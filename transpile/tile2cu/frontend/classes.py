@@ -98,6 +98,11 @@ def _method(cx: Context, value: Class | Instance, of: Class, function: Function)
     return Builtin(f"{of.name}.{function.name}", bound)
 
 
+def takes_self(function: Function) -> bool:
+    """Whether the first argument of a method is the object."""
+    return _decorators(function).isdisjoint(("staticmethod", "classmethod"))
+
+
 def _decorators(function: Function) -> frozenset[str]:
     nodes = function.node.decorators if isinstance(function.node, cst.FunctionDef) else ()
     return frozenset(each.decorator.value for each in nodes if isinstance(each.decorator, cst.Name))
