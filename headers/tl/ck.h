@@ -104,8 +104,9 @@ using OneValue = std::conditional_t<
                                         ck_tile::sequence<1>, ck_tile::sequence<0>>>;
 
 // Combines the values that warps hold for the same row: each warp writes its own to LDS, all threads read all. All
-// threads of the block. A barrier precedes the reads, and one follows them, unless the kernel uses the workspace once.
-template <bool once = false, class Rows, class T, int size, class Function>
+// threads of the block. A barrier precedes the reads, and one the writes, unless `ordered`: no earlier reads precede them,
+// or other barriers follow these.
+template <bool ordered = false, class Rows, class T, int size, class Function>
 CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const Function& f) {
   using namespace ck_tile;
   using Encoding = typename Rows::StaticTileDistribution::DstrEncode;
@@ -117,6 +118,7 @@ CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const 
     if constexpr (Encoding::detail::does_p_own_r_[0][r]) part = part * Encoding::rs_lengths_[r] + rs[r];
   });
   const auto row_of = [&](auto i) { return get_x_indices_from_distributed_indices(distribution, i)[number<0>{}]; };
+  if constexpr (!ordered) block_sync_lds();
   sweep_tile(rows, [&](auto i) { workspace[part * extent + row_of(i)] = rows(i); });
   block_sync_lds();
   sweep_tile(rows, [&](auto i) {
@@ -125,7 +127,6 @@ CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const 
     for (int other = 1; other < parts; ++other) found = f(found, workspace[other * extent + row_of(i)]);
     rows(i) = found;
   });
-  if constexpr (!once) block_sync_lds();
 }
 
 // ---- packed dot products --------------------------------------------------------------------------------------------

@@ -647,12 +647,12 @@ CUTE_DEVICE void reduce_rows(const From& from, To& to, const Within& takes_part 
 // The same for rows that several warps share: partial results are exchanged through the workspace. Dimension `dim` of
 // the coordinates `at` is the row. Called by: all threads that share the workspace.
 template <class Op, class Threads, int dim = 0, class From, class To, class T, int extent, int warps, int threads,
-          bool once, class At, class Within = Everywhere>
-CUTE_DEVICE void reduce_rows(const From& from, To& to, ReduceWorkspace<T, extent, warps, threads, once>& workspace,
+          bool ordered, class At, class Within = Everywhere>
+CUTE_DEVICE void reduce_rows(const From& from, To& to, ReduceWorkspace<T, extent, warps, threads, ordered>& workspace,
                              const At& at, const Within& takes_part = {}) {
   reduce_rows<Op, Threads>(from, to, takes_part);
   const int part = threadIdx.x / Threads::warp_distance % warps;
-  if constexpr (!once) sync_workspace<threads>();  // all reads of an earlier reduction are complete
+  if constexpr (!ordered) sync_workspace<threads>();  // all reads of an earlier reduction are complete
   if (threadIdx.x / Threads::lane_distance % Threads::lanes == 0) {
     CUTE_UNROLL
     for (int i = 0; i < cute::size(to); ++i)

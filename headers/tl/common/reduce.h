@@ -11,10 +11,11 @@ enum Accumulate { accumulate };
 
 // Shared memory for reductions of rows that several warps share: `extent` results with `warps` partial results each.
 // With `threads` > 0 only the first `threads` threads of the block take part, without the producer warps after them.
-// With `once` the kernel reduces through it once: no barrier has to order its stores after earlier loads.
+// With `ordered` no barrier has to order the stores after the loads of an earlier reduction through it: there is none, or
+// other barriers of all threads are between the two.
 constexpr int all_threads = 0;
-constexpr bool used_once = true;
-template <class T, int extent, int warps, int threads = all_threads, bool once = false> struct ReduceWorkspace {
+constexpr bool ordered = true;
+template <class T, int extent, int warps, int threads = all_threads, bool ordered = false> struct ReduceWorkspace {
   T part[warps][extent];
 };
 template <int threads> TL_DEVICE void sync_consumers();  // sm90/tma_pipeline.h
@@ -179,15 +180,16 @@ TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, Resul
 
 // Step 3: combines the partial results of several warps through shared memory. Called by: every thread of the block, or
 // of the workspace.
-template <class Op, int dim, class Layout, class U, class ResultLayout, int extent, int warps, int threads, bool once>
+template <class Op, int dim, class Layout, class U, class ResultLayout, int extent, int warps, int threads,
+          bool ordered>
 TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to,
-                                 ReduceWorkspace<U, extent, warps, threads, once>& workspace) {
+                                 ReduceWorkspace<U, extent, warps, threads, ordered>& workspace) {
   constexpr Spread spread = Layout::spread(dim);
   static_assert(spread.warps == warps,
                 "the workspace has a part for each group of lanes that shares a row: spread(dim).warps");
   const int part = part_of(spread);
   const bool speaks = Layout::replica() == 0 && lane() / spread.lane_stride % spread.lanes == 0;
-  if constexpr (!once) sync_workspace<threads>();  // all reads of an earlier reduction are complete
+  if constexpr (!ordered) sync_workspace<threads>();  // all reads of an earlier reduction are complete
   TL_UNROLL
   for (int r = 0; r < ResultLayout::registers; ++r)
     if (speaks && ResultLayout::valid(r)) workspace.part[part][result_index<ResultLayout>(r)] = to.reg[r];
@@ -277,31 +279,31 @@ TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
 
 // ---- public functions ---------------------------------------------------------------------------------------------
 
-#define TL_REDUCTION(name, Op)                                                                                 \
-  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to) {                     \
-    NoWorkspace none;                                                                                          \
-    reduce<Op, dim, false>(from, to, none);                                                                    \
-  }                                                                                                            \
-  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to, Accumulate) {         \
-    NoWorkspace none;                                                                                          \
-    reduce<Op, dim, true>(from, to, none);                                                                     \
-  }                                                                                                            \
-  template <int dim, class From, class To, class U, int extent, int warps, int threads, bool once>             \
-  TL_DEVICE void name(const From& from, To& to, ReduceWorkspace<U, extent, warps, threads, once>& workspace) { \
-    reduce<Op, dim, false>(from, to, workspace);                                                               \
-  }                                                                                                            \
-  template <int dim, class From, class To, class U, int extent, int warps, int threads, bool once>             \
-  TL_DEVICE void name(const From& from, To& to, Accumulate,                                                    \
-                      ReduceWorkspace<U, extent, warps, threads, once>& workspace) {                           \
-    reduce<Op, dim, true>(from, to, workspace);                                                                \
-  }                                                                                                            \
-  template <int dim, int threads, class Tile, class To>                                                        \
-  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to) {                            \
-    reduce_tile<Op, dim, false, threads>(from, to);                                                            \
-  }                                                                                                            \
-  template <int dim, int threads, class Tile, class To>                                                        \
-  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to, Accumulate) {                \
-    reduce_tile<Op, dim, true, threads>(from, to);                                                             \
+#define TL_REDUCTION(name, Op)                                                                                    \
+  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to) {                        \
+    NoWorkspace none;                                                                                             \
+    reduce<Op, dim, false>(from, to, none);                                                                       \
+  }                                                                                                               \
+  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to, Accumulate) {            \
+    NoWorkspace none;                                                                                             \
+    reduce<Op, dim, true>(from, to, none);                                                                        \
+  }                                                                                                               \
+  template <int dim, class From, class To, class U, int extent, int warps, int threads, bool ordered>             \
+  TL_DEVICE void name(const From& from, To& to, ReduceWorkspace<U, extent, warps, threads, ordered>& workspace) { \
+    reduce<Op, dim, false>(from, to, workspace);                                                                  \
+  }                                                                                                               \
+  template <int dim, class From, class To, class U, int extent, int warps, int threads, bool ordered>             \
+  TL_DEVICE void name(const From& from, To& to, Accumulate,                                                       \
+                      ReduceWorkspace<U, extent, warps, threads, ordered>& workspace) {                           \
+    reduce<Op, dim, true>(from, to, workspace);                                                                   \
+  }                                                                                                               \
+  template <int dim, int threads, class Tile, class To>                                                           \
+  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to) {                               \
+    reduce_tile<Op, dim, false, threads>(from, to);                                                               \
+  }                                                                                                               \
+  template <int dim, int threads, class Tile, class To>                                                           \
+  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to, Accumulate) {                   \
+    reduce_tile<Op, dim, true, threads>(from, to);                                                                \
   }
 // reduce_max<dim>(from, to [, tl::accumulate] [, workspace]), and likewise the others: `from` is a fragment. The
 // results have the type of `to`, and every thread that holds a part of the row has its result. Called by: every thread

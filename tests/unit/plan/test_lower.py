@@ -3,6 +3,7 @@
 from tests.unit.plan.lowered import example, statements
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.plan import claims, ops
+from tile2cu.plan.exchanges import Reuse
 
 HOPPER = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256, "is_causal": False}
 
@@ -74,5 +75,5 @@ T.copy(row, X[bx, 0:32])
     )
     (reduction,) = plan.of(ops.Reduce)
     assert reduction.parts == 4
-    exchanged = claims.Exchanged(rule="select.reduce.workspace", parts=4, lanes=None, waves=False, once=True)
+    exchanged = claims.Exchanged(rule="select.reduce.workspace", parts=4, lanes=None, waves=False, reuse=Reuse.ONCE)
     assert reduction.claims == (exchanged,)

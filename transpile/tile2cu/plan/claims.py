@@ -6,6 +6,7 @@ from tile2cu.core.dtype import DType
 from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Hazard
+from tile2cu.plan.exchanges import Reuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,13 +20,13 @@ class Claim:
 class Exchanged(Claim):
     """`parts` partial results of a reduction are exchanged in shared memory: of warps, or of groups of `lanes`.
 
-    `waves`: AMD's words for warps and shared memory. `once`: the kernel does so once, in memory of its own.
+    `waves`: AMD's words for warps and shared memory. `reuse`: what orders one exchange after the last.
     """
 
     parts: int
     lanes: int | None
     waves: bool
-    once: bool
+    reuse: Reuse
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,10 +35,10 @@ from tile2cu.core.program import (
 )
 from tile2cu.plan import copies, mma, ops, order
 from tile2cu.plan.claims import Exchanged, LeftOut
+from tile2cu.plan.exchanges import Reuse, reuse_of
 from tile2cu.plan.operands import Threads, Tile
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.scalars import Scalar, scalar
-from tile2cu.plan.shared import exchanged_once
 
 OnTiles = Copy | AtomicTile | Fill | Reduce | Scan | Gemm
 Lowered = OnTiles | Scalar | WgmmaWait | Sync | SetRegisters | Break | Continue | Assert | Print
@@ -121,8 +121,8 @@ def _is_zero(op: Fill) -> bool:
 
 def _reduce(op: Reduce, resolved: Resolved, threads: Threads) -> ops.Reduce:
     facts = resolved.facts
-    parts, once = facts[op, REDUCTION_WARPS], exchanged_once(op.dst, resolved)
-    exchanged = (_exchanged(op, parts, resolved, once=once),) if parts > 1 else ()
+    parts, reuse = facts[op, REDUCTION_WARPS], reuse_of(op.dst, resolved)
+    exchanged = (_exchanged(op, parts, resolved, reuse),) if parts > 1 else ()
     return ops.Reduce(
         source=op,
         claims=exchanged,
@@ -133,19 +133,19 @@ def _reduce(op: Reduce, resolved: Resolved, threads: Threads) -> ops.Reduce:
         accumulates=not op.clear,
         keeps_nan=op.keeps_nan,
         parts=parts,
-        once=once,
+        ordered=reuse is not Reuse.BARRIER,
         thread_local=resolved.defers(op),
         threads=threads,
     )
 
 
-def _exchanged(op: Reduce, parts: int, resolved: Resolved, *, once: bool) -> Exchanged:
+def _exchanged(op: Reduce, parts: int, resolved: Resolved, reuse: Reuse) -> Exchanged:
     """Which threads hold a part each: warps, or lanes of one where its layout has several parts in it."""
     layout = resolved.facts[op.src, LAYOUT]
     within = isinstance(layout, Blocked) and layout.parts_within_warps(op.dim)
     lanes = layout.along(op.dim).lanes if isinstance(layout, Blocked) and within else None
     rule, waves = resolved.facts.rule(op, REDUCTION_WARPS), resolved.target.is_amd
-    return Exchanged(parts=parts, lanes=lanes, waves=waves, once=once, rule=rule)
+    return Exchanged(parts=parts, lanes=lanes, waves=waves, reuse=reuse, rule=rule)
 
 
 def _registers(stmt: SetRegisters, resolved: Resolved) -> ops.SetRegisters:

@@ -42,8 +42,8 @@ class Reduce(Op):
     """`dst` = reduction of `src` along `dim`, on top of dst's values where it `accumulates`.
 
     `parts`: how many partial results, of other warps or lanes, are exchanged through a workspace; 1 where none are.
-    `once`: the kernel exchanges them once, in memory of their own. A `thread_local` reduction combines a thread's own
-    elements only. With `keeps_nan`, a NaN is the maximum and minimum.
+    `ordered`: no barrier has to order their stores after earlier loads. A `thread_local` reduction combines a thread's
+    own elements only. With `keeps_nan`, a NaN is the maximum and minimum.
     """
 
     kind: Reduction
@@ -53,7 +53,7 @@ class Reduce(Op):
     accumulates: bool
     keeps_nan: bool
     parts: int
-    once: bool
+    ordered: bool
     thread_local: bool
     threads: Threads
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.prelude import around, producer_loop, producer_pipelines
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.prelude import producer_loop, producer_pipelines
 from tile2cu.core.decisions import (
     ALIASING,
     PERSISTENT,
@@ -16,9 +15,10 @@ from tile2cu.core.decisions import (
     WORKSPACES,
 )
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, If, Reduce, Scan, Scope
+from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.schedule import BARRIER_BYTES
 from tile2cu.core.shared_memory import BARRIERS, Aliasing, Part, Staging, Workspace
+from tile2cu.plan.exchanges import Reuse, reuse_of
 from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer import rings_of
 from tile2cu.plan.producer_ops import Ring
@@ -64,13 +64,13 @@ class Workspaces:
     """What reductions and scans exchange values through; `joined` where those of reductions share memory.
 
     Only the consumers of a kernel with a producer, `beside` it, take part. `like` is the tile of a workspace's shape
-    that is reduced to, where there is one; `once`: the kernel reduces through it once, in memory of its own. `parts`:
+    that is reduced to, where there is one; `ordered`: no barrier has to order its stores after earlier loads. `parts`:
     who holds a part each, warps or waves.
     """
 
     spaces: tuple[Workspace, ...]
     like: tuple[Buffer | None, ...]
-    once: tuple[bool, ...]
+    ordered: tuple[bool, ...]
     joined: bool
     beside: bool
     parts: str
@@ -211,18 +211,6 @@ def _members(resolved: Resolved, costs: dict[str, int]) -> Iterator[Member]:
     yield from _of_producer(resolved, costs)
 
 
-def exchanged_once(result: Buffer, resolved: Resolved) -> bool:
-    """Whether the parts of a reduction's result are exchanged once in the kernel, in memory that nothing else uses.
-
-    No barrier has to order their stores after what was there before.
-    """
-    launch, facts = resolved.launch, resolved.facts
-    if overlay_of(resolved).joins_workspaces or facts.get(launch, PERSISTENT) is not None:
-        return False
-    found = [op for op in statements(launch.body, Reduce, Scan) if op.dst.name == result.name]
-    return len(found) == 1 and all(isinstance(outer, If) for outer in around(launch.body, found[0]))
-
-
 def _workspaces(resolved: Resolved) -> Workspaces:
     spaces = resolved.facts[resolved.launch, WORKSPACES]
     named = {f"{tile.name}_workspace": tile for tile in resolved.launch.tiles}
@@ -233,7 +221,7 @@ def _workspaces(resolved: Resolved) -> Workspaces:
             tile if tile is not None and tile.static_shape == space.extents else None
             for space, tile in zip(spaces, like, strict=True)
         ),
-        once=tuple(tile is not None and exchanged_once(tile, resolved) for tile in like),
+        ordered=tuple(tile is not None and reuse_of(tile, resolved) is not Reuse.BARRIER for tile in like),
         joined=overlay_of(resolved).joins_workspaces,
         beside=producer_loop(resolved.launch, resolved.facts) is not None,
         parts="waves" if resolved.target.is_amd else "warps",

@@ -36,6 +36,7 @@ from tile2cu.plan.claims import (
     TotalsOnly,
     Widened,
 )
+from tile2cu.plan.exchanges import Reuse
 from tile2cu.plan.ops import ProxyFence
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.names import Names
@@ -47,6 +48,14 @@ _EVICTED = {
 }
 # Bytes that a warp stores to a row. [CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"]
 _SECTORS = {32: ", a sector's size,", 16: ", half a sector's size,"}
+_EXCHANGES = {
+    Reuse.BARRIER: "two barriers: all have read the last exchange (WAR), all have stored their parts (RAW)",
+    Reuse.ONCE: "a barrier: all have stored their parts (RAW)",
+    Reuse.OTHERS: (
+        "a barrier: all have stored their parts (RAW); that of the iteration's other reductions orders the next "
+        "exchange after the loads of this one (WAR)"
+    ),
+}
 
 
 def fence_comment(op: ProxyFence, names: Names) -> tuple[str, ...]:
@@ -67,10 +76,7 @@ def _sentence(claim: Claim, names: Names) -> str:
         case Exchanged():
             warps, through = ("waves", "LDS") if claim.waves else ("warps", "shared memory")
             who = warps if claim.lanes is None else f"groups of {claim.lanes} lanes"
-            order = "a barrier: all have stored their parts (RAW)"
-            if not claim.once:
-                order = "two barriers: all have stored their parts (RAW); all have read before the next exchange (WAR)"
-            return f"{claim.parts} {who} hold a part each: exchanged through {through}, with {order}"
+            return f"{claim.parts} {who} hold a part each: exchanged through {through}, with {_EXCHANGES[claim.reuse]}"
         case Ends():
             return _ended(claim, names)
         case Reuses():

@@ -103,8 +103,8 @@ def _across_threads(
         yield f"block_tile_reduce_xor_sync({into}, {function});"
     if op.parts > 1:
         workspace = printer.names(f"{op.dst.name}_workspace")
-        once = f"<{words.USED_ONCE}>" * op.once
-        yield f"{words.REDUCE_WARPS}{once}({into}, {workspace}, {function});"
+        ordered = f"<{words.ORDERED}>" * op.ordered
+        yield f"{words.REDUCE_WARPS}{ordered}({into}, {workspace}, {function});"
 
 
 def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes: bool, apart: bool) -> Iterator[str]:

@@ -178,7 +178,7 @@ class SharedTiles:
         """What reductions exchange the parts of warps through."""
         joined = found.joined and len(found.spaces) > 1
         if joined:
-            yield Declaration("union {", ("each reduction ends with a barrier, so they share memory",))
+            yield Declaration("union {", ("each reduction begins with a barrier, so they share memory",))
         for space in found.spaces:
             about = f"{space.bytes:,} bytes; the parts of {space.warps} {found.parts}  [{found.rule}]"
             count = " * ".join(map(str, (*space.extents, space.warps)))

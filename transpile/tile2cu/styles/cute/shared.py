@@ -136,17 +136,17 @@ class SharedTiles:
 
     def _workspaces(self, found: shared.Workspaces) -> Iterator[Declaration]:
         """What reductions exchange the parts of warps through."""
-        spaces = tuple(zip(found.spaces, found.like, found.once, strict=True))
+        spaces = tuple(zip(found.spaces, found.like, found.ordered, strict=True))
         for space in (space for space in found.spaces if space.row_values is not None):
             yield self._exchanged(space, found)
         reductions = tuple(each for each in spaces if each[0].row_values is None)
         joined = found.joined and len(reductions) > 1
         if joined:
             yield Declaration("union {", ("each reduction begins with a barrier, so they share memory",))
-        for space, like, once in reductions:
+        for space, like, ordered in reductions:
             extents = map(self.printer.index, like.shape) if like is not None else map(str, space.extents)
-            among = ", threads" if found.beside else f", {words.ALL_THREADS}" * once
-            among += f", {words.USED_ONCE}" * once
+            among = ", threads" if found.beside else f", {words.ALL_THREADS}" * ordered
+            among += f", {words.ORDERED}" * ordered
             kind = f"{words.REDUCE_WORKSPACE}<{in_cute(space.dtype.cpp)}, {', '.join(extents)}, {space.warps}{among}>"
             about = f"{space.bytes:,} bytes; the parts of {space.warps} {found.parts}  [{found.rule}]"
             yield Declaration(f"{kind} {self.printer.names(space.name)};", (about,))

@@ -98,8 +98,8 @@ class Shared:
     def _workspaces(self, found: plan.Workspaces) -> Iterator[Declaration]:
         """What reductions and scans exchange values through."""
         reductions: list[Declaration] = []
-        for space, like, once in zip(found.spaces, found.like, found.once, strict=True):
-            declared = self._workspace(space, like, found, once=once)
+        for space, like, ordered in zip(found.spaces, found.like, found.ordered, strict=True):
+            declared = self._workspace(space, like, found, ordered=ordered)
             if space.warps and space.row_values is None:
                 reductions.append(declared)
             else:
@@ -109,7 +109,9 @@ class Shared:
             reductions = [Declaration("union {", (about,)), *reductions, Declaration("};")]
         yield from reductions
 
-    def _workspace(self, space: Workspace, like: Buffer | None, found: plan.Workspaces, *, once: bool) -> Declaration:
+    def _workspace(
+        self, space: Workspace, like: Buffer | None, found: plan.Workspaces, *, ordered: bool
+    ) -> Declaration:
         index, name = self.printer.index, self.printer.names(space.name)
         if space.row_values is not None:
             about = passes_values(space, found.rule, self.printer.names)
@@ -118,8 +120,8 @@ class Shared:
         extents = ", ".join(map(index, like.shape) if like is not None else map(str, space.extents))
         if space.warps:
             about = f"{space.bytes:,} bytes; the parts of {space.warps} {found.parts}  [{found.rule}]"
-            among = ", threads" if found.beside else f", {tl.ALL_THREADS}" * once
-            among += f", {tl.USED_ONCE}" * once
+            among = ", threads" if found.beside else f", {tl.ALL_THREADS}" * ordered
+            among += f", {tl.ORDERED}" * ordered
             kind = f"{tl.REDUCE_WORKSPACE}<{space.dtype.cpp}, {extents}, {space.warps}{among}>"
             return Declaration(f"{kind} {name};", (about,))
         about = f"{space.bytes:,} bytes; the running values of all threads  [{found.rule}]"

@@ -1,4 +1,4 @@
-"""A reduction that a kernel computes once needs one barrier; one that repeats, or shares its memory, needs both."""
+"""A reduction needs one barrier where the kernel computes it once, or others' barriers are between its exchanges."""
 
 from __future__ import annotations
 
@@ -46,16 +46,48 @@ for j in T.Parallel(2048):
 T.reduce_sum(x, total, dim=0)
 C[bx] = first + total[0]
 """
+TWO_IN_A_LOOP = """
+sums = T.alloc_var("float32", init=0)
+most = T.alloc_fragment((1,), "float32")
+for k in T.serial(4):
+    for j in T.Parallel(2048):
+        x[j] = T.if_then_else(j // 512 == k, A[bx, j], 0)
+    T.reduce_sum(x, total, dim=0)
+    T.reduce_max(x, most, dim=0)
+    sums += total[0] + most[0] - most[0]
+C[bx] = sums
+"""
+LEFT_EARLY = """
+sums = T.alloc_var("float32", init=0)
+most = T.alloc_fragment((1,), "float32")
+for k in T.serial(9):
+    for j in T.Parallel(2048):
+        x[j] = T.if_then_else(j // 512 == k, A[bx, j], 0)
+    T.reduce_sum(x, total, dim=0)
+    sums += total[0]
+    if k == 3:
+        break
+    T.reduce_max(x, most, dim=0)
+    sums += most[0] - most[0]
+C[bx] = sums
+"""
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 @pytest.mark.parametrize(
-    ("body", "once"),
-    [(ONCE, True), (IN_A_BRANCH, True), (IN_A_LOOP, False), (TWICE, False)],
-    ids=["once", "in a branch", "in a loop", "twice"],
+    ("body", "ordered"),
+    [
+        (ONCE, True),
+        (IN_A_BRANCH, True),
+        (IN_A_LOOP, False),
+        (TWICE, False),
+        (TWO_IN_A_LOOP, True),
+        (LEFT_EARLY, False),
+    ],
+    ids=["once", "in a branch", "in a loop", "twice", "two in a loop", "left early"],
 )
-def test_a_repeated_reduction_keeps_both_barriers(tmp_path: Path, target: str, body: str, *, once: bool) -> None:
+def test_an_exchange_has_the_barriers_that_it_needs(tmp_path: Path, target: str, body: str, *, ordered: bool) -> None:
     kernel = load_body(tmp_path, TILES + body, PARAMS, grid="8", target=target)
     rows = np.random.default_rng(3).integers(-8, 8, (8, 2048)).astype(np.float32)
     assert np.array_equal(kernel(rows), rows.sum(axis=1))
-    assert ("tl::used_once" in kernel.source) == once
+    assert ("tl::ordered" in kernel.source) == ordered
