@@ -162,24 +162,26 @@ struct Kernel {
         x(index) = inside ? logit : -tl::infinity<float>;
       });
       for (int e = 0; e < 1; ++e) previous[e] = largest[e];
-      // 2 waves hold a part each: exchanged through LDS, with two barriers: all have stored their parts (RAW); all
-      // have read before the next exchange (WAR)  [select.reduce.workspace]
+      // 2 waves hold a part each: exchanged through LDS, with a barrier: all have stored their parts (RAW); that of
+      // the iteration's other reductions orders the next exchange after the loads of this one (WAR)
+      // [select.reduce.workspace]
       auto parts_of_largest =
           make_static_distributed_tensor<float>(make_static_tile_distribution(tl::OneValue<threads>{}));
       set_tile(parts_of_largest, tl::ReduceMax::identity<float>());
       tl::block_tile_reduce_dimension<0>(parts_of_largest, x, tl::Maximum{});
       block_tile_reduce_xor_sync(parts_of_largest, tl::Maximum{});
-      tl::reduce_across_warps(parts_of_largest, largest_workspace, tl::Maximum{});
+      tl::reduce_across_warps<tl::ordered>(parts_of_largest, largest_workspace, tl::Maximum{});
       largest[0] = tl::Maximum{}(largest[0], parts_of_largest.get_thread_buffer()[0]);
       sweep_tile(x, [&](auto index) { x(index) = tl::exp2((x(index) - largest[0]) * log2e_1); });
-      // 2 waves hold a part each: exchanged through LDS, with two barriers: all have stored their parts (RAW); all
-      // have read before the next exchange (WAR)  [select.reduce.workspace]
+      // 2 waves hold a part each: exchanged through LDS, with a barrier: all have stored their parts (RAW); that of
+      // the iteration's other reductions orders the next exchange after the loads of this one (WAR)
+      // [select.reduce.workspace]
       auto parts_of_part =
           make_static_distributed_tensor<float>(make_static_tile_distribution(tl::OneValue<threads>{}));
       clear_tile(parts_of_part);
       tl::block_tile_reduce_dimension<0>(parts_of_part, x, ReduceOp::Add{});
       block_tile_reduce_xor_sync(parts_of_part, ReduceOp::Add{});
-      tl::reduce_across_warps(parts_of_part, part_workspace, ReduceOp::Add{});
+      tl::reduce_across_warps<tl::ordered>(parts_of_part, part_workspace, ReduceOp::Add{});
       part[0] = parts_of_part.get_thread_buffer()[0];
       total[0] = total[0] * tl::exp2((previous[0] - largest[0]) * log2e_1) + part[0];
     }

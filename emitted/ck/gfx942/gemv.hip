@@ -228,7 +228,7 @@ struct Kernel {
     clear_tile(total);
     block_tile_reduce(total, sums, sequence<1>{}, ReduceOp::Add{});
     block_tile_reduce_xor_sync(total, ReduceOp::Add{});
-    tl::reduce_across_warps<tl::used_once>(total, total_workspace, ReduceOp::Add{});
+    tl::reduce_across_warps<tl::ordered>(total, total_workspace, ReduceOp::Add{});
     auto C_tile = make_tile_window(C, make_tuple(number<block_N>{}), {bn * block_N});
     if (get_warp_id() % 2 == 0 && get_lane_id() % 64 == 0) store_tile(C_tile, tl::cast_tile<half_t>(total));
   }

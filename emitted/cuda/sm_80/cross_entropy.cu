@@ -65,9 +65,9 @@ constexpr int threads = 128;
 // ---- shared memory: 32 of 166,912 bytes per block -------------------------------------------------------------------
 struct Shared {
   // 16 bytes; the parts of 4 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, 1, 4> largest_workspace;
+  tl::ReduceWorkspace<float, 1, 4, tl::all_threads, tl::ordered> largest_workspace;
   // 16 bytes; the parts of 4 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, 1, 4> part_workspace;
+  tl::ReduceWorkspace<float, 1, 4, tl::all_threads, tl::ordered> part_workspace;
 };
 static_assert(sizeof(Shared) == 32, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
@@ -120,12 +120,14 @@ __global__ void __launch_bounds__(threads)
       x(j) = inside ? logit : -tl::infinity<float>;
     });
     tl::copy(largest, previous);
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
-    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW);
+    // that of the iteration's other reductions orders the next exchange after the loads of this one (WAR)
+    // [select.reduce.workspace]
     tl::reduce_max<0>(x, largest, tl::accumulate, largest_workspace);
     tl::parallel(x_layout{}, [&](auto j) { x(j) = tl::exp2((x(j) - largest(0)) * log2e); });
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
-    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW);
+    // that of the iteration's other reductions orders the next exchange after the loads of this one (WAR)
+    // [select.reduce.workspace]
     tl::reduce_sum<0>(x, part, part_workspace);
     total(0) = total(0) * tl::exp2((previous(0) - largest(0)) * log2e) + part(0);
   }

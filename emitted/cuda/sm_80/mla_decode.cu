@@ -153,9 +153,9 @@ struct Shared {
   // 256 bytes
   tl::SharedTile1D<float, block_H> scores_scale_staged_2;
   // 1,024 bytes; the parts of 4 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, block_H, 4> scores_max_workspace;
+  tl::ReduceWorkspace<float, block_H, 4, tl::all_threads, tl::ordered> scores_max_workspace;
   // 1,024 bytes; the parts of 4 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, block_H, 4> scores_sum_workspace;
+  tl::ReduceWorkspace<float, block_H, 4, tl::all_threads, tl::ordered> scores_sum_workspace;
 };
 static_assert(sizeof(Shared) == 154624, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
@@ -278,8 +278,9 @@ __global__ void __launch_bounds__(threads)
     // mla_decode.py:95-106  Online softmax. A row's reference is kept while its maximum exceeds it by at most slack
     // / scale; the accumulators are rescaled to it, by 1 while it is kept.
     tl::copy(scores_max, scores_max_prev);
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
-    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW);
+    // that of the iteration's other reductions orders the next exchange after the loads of this one (WAR)
+    // [select.reduce.workspace]
     tl::reduce_max<1>(acc_s, scores_max, tl::accumulate, scores_max_workspace);
     tl::parallel(scores_max_layout{}, [&](auto i) {
       const bool grown = (scores_max(i) - scores_max_prev(i)) * scale > slack;
@@ -289,8 +290,9 @@ __global__ void __launch_bounds__(threads)
                  [&](auto i) { scores_scale(i) = tl::exp2((scores_max_prev(i) - scores_max(i)) * scale); });
     tl::parallel(acc_s_layout{},
                  [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
-    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW);
+    // that of the iteration's other reductions orders the next exchange after the loads of this one (WAR)
+    // [select.reduce.workspace]
     tl::reduce_sum<1>(acc_s, scores_sum, scores_sum_workspace);
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
 

@@ -56,7 +56,7 @@ constexpr int threads = 256;
 // ---- shared memory: 32 of 166,912 bytes per block -------------------------------------------------------------------
 struct Shared {
   // 32 bytes; the parts of 8 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, block_M, 8, tl::all_threads, tl::used_once> sum_squares_workspace;
+  tl::ReduceWorkspace<float, block_M, 8, tl::all_threads, tl::ordered> sum_squares_workspace;
 };
 static_assert(sizeof(Shared) == 32, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");

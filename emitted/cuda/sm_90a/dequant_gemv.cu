@@ -85,7 +85,7 @@ struct Shared {
   // 1,536 bytes in 3 stages; rows of 64 bytes, no swizzle  [layout.shared.plain]
   tl::Array<tl::SharedTile<uint8_t, block_N, block_K / group, tl::NoSwizzle>, num_stages> zeros;
   // 64 bytes; the parts of 2 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, block_N, 2, tl::all_threads, tl::used_once> total_workspace;
+  tl::ReduceWorkspace<float, block_N, 2, tl::all_threads, tl::ordered> total_workspace;
 };
 static_assert(sizeof(Shared) == 41984, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");

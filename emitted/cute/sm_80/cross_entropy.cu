@@ -69,9 +69,9 @@ constexpr int threads = 128;
 // ---- shared memory: 32 of 166,912 bytes per block -------------------------------------------------------------------
 struct Shared {
   // 16 bytes; the parts of 4 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, 1, 4> largest_workspace;
+  tl::ReduceWorkspace<float, 1, 4, tl::all_threads, tl::ordered> largest_workspace;
   // 16 bytes; the parts of 4 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, 1, 4> part_workspace;
+  tl::ReduceWorkspace<float, 1, 4, tl::all_threads, tl::ordered> part_workspace;
 };
 static_assert(sizeof(Shared) == 32, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
@@ -130,16 +130,18 @@ __global__ void __launch_bounds__(threads)
       x(e) = inside ? logit : -tl::infinity<float>;
     }
     copy(largest, previous);
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
-    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW);
+    // that of the iteration's other reductions orders the next exchange after the loads of this one (WAR)
+    // [select.reduce.workspace]
     tl::accumulate_rows<tl::ReduceMax, tl::Sharing<32, 1, 4>>(tl::one_row(x), largest, largest_workspace,
                                                               make_identity_tensor(Shape<_1, _1>{}));
     CUTE_UNROLL
     for (int e = 0; e < size(x); ++e) {
       x(e) = tl::exp2((x(e) - largest(0)) * log2e);
     }
-    // 4 warps hold a part each: exchanged through shared memory, with two barriers: all have stored their parts
-    // (RAW); all have read before the next exchange (WAR)  [select.reduce.workspace]
+    // 4 warps hold a part each: exchanged through shared memory, with a barrier: all have stored their parts (RAW);
+    // that of the iteration's other reductions orders the next exchange after the loads of this one (WAR)
+    // [select.reduce.workspace]
     tl::reduce_rows<tl::ReduceSum, tl::Sharing<32, 1, 4>>(tl::one_row(x), part, part_workspace,
                                                           make_identity_tensor(Shape<_1, _1>{}));
     total(0) = total(0) * tl::exp2((previous(0) - largest(0)) * log2e) + part(0);

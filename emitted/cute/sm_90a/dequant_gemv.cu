@@ -92,7 +92,7 @@ struct Shared {
   using zeros_layout = Layout<Shape<Int<block_N>, Int<block_K / group_size>, Int<num_stages>>, Stride<_64, _1, _512>>;
   array_aligned<uint8_t, cosize_v<zeros_layout>, 16> zeros;
   // 64 bytes; the parts of 2 warps  [storage.shared.budget]
-  tl::ReduceWorkspace<float, block_N, 2, tl::all_threads, tl::used_once> total_workspace;
+  tl::ReduceWorkspace<float, block_N, 2, tl::all_threads, tl::ordered> total_workspace;
 };
 static_assert(sizeof(Shared) == 41984, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
