@@ -9,8 +9,8 @@ def gemm_hybrid(
     M,
     N,
     K,
-    programs=132,  # blocks, one per SM of an H200; the result is the same on fewer, where the last ones start late
-    min_saved_iterations=48,  # least ideal saving of a split along K, in iterations per block: parts cost traffic
+    programs=132,  # blocks, one per SM of an H200; on fewer SMs some wait for a free one, and the result is the same
+    min_saved_iterations=48,  # tiles are split along K if that would ideally save a block so many: parts cost traffic
     panel=12,  # rows of tiles per rasterisation group, which has 2 rows where there are fewer columns than `panel`
     block_M=128,
     block_N=256,
@@ -35,10 +35,10 @@ def gemm_hybrid(
     @T.macro
     def k_tiles_per_part_of(split_tiles, k_tiles):
         # Whole waves are data-parallel, the tiles of a last partial wave are split along K. A split tile has
-        # parts_per_tile blocks of its own, each with k_tiles_per_part iterations; the iterations behind those are its
+        # parts_per_tile blocks of its own, each with at most k_tiles_per_part iterations; the remaining ones are its
         # last part, which one of the spare_programs blocks computes, for tiles_per_spare tiles at most. With 56 split
         # tiles, 132 blocks and 128 iterations: 2 x 56 blocks compute the iterations 0 to 54 and 55 to 109 of a tile, 20
-        # spare blocks 110 to 127 of 2 or 3 tiles. Only where tiles are split: the divisions delay what follows.
+        # spare blocks 110 to 127 of 2 or 3 tiles. Skipped where no tile is split, as divisions are slow.
         parts_per_tile = T.if_then_else(split_tiles > 0, programs // T.max(split_tiles, 1), 0)
         spare_programs = programs - parts_per_tile * split_tiles
         tiles_per_spare = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, T.max(spare_programs, 1)), 0)
@@ -98,7 +98,7 @@ def gemm_hybrid(
                 count = T.if_then_else(whole, k_tiles, T.min(k_tiles_per_part, k_tiles - start))
                 if tile < rows * columns and (whole or count > 0):
                     by, bx = place_of(tile, rows, columns)
-                    # Every other whole wave iterates over K backwards: the last K tiles of the previous one are in L2.
+                    # Every other whole wave iterates over K backwards, from the K tiles that the previous one read last (L2).
                     back = whole and wave % 2 == 1
                     for ko in T.Pipelined(count, num_stages=num_stages):
                         k = T.if_then_else(back, count - 1 - ko, start + ko)

@@ -71,8 +71,8 @@ def debugging(
     rows = [row for resolved, view in zip(launches, views, strict=True) for row in _rows(resolved, _Places.of(view))]
     first = launches[0]
     where = (
-        "If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel; "
-        f"'registers' has which thread holds which element. {printing}"
+        "If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the "
+        f"kernel names. The section 'registers' says which thread holds which element. {printing}"
     )
     if printing_own and any(ping_pong_of(each) for each in launches):
         where += f" {printing_own}"
@@ -225,4 +225,4 @@ def _causes(launches: tuple[Resolved, ...]) -> Iterator[str]:
     if masked:
         yield f"NaN in masked rows of {listed([*masked])}"
     if any(True for body in bodies for _ in statements(body, Gemm)):
-        yield "a tolerance that is less than the roundings stated above"
+        yield "a tolerance that is less than the errors of the types and instructions stated above"

@@ -80,7 +80,10 @@ def _dependent(launches: tuple[Resolved, ...]) -> str:
     for place, (name, body) in enumerate(zip(names, bodies, strict=True)):
         if starts_early(body):
             before = names[place - 1] if place else "the kernel before it in the stream"
-            text += f"{name} may start before {before} has ended, for which it waits (griddepcontrol.wait). "
+            text += (
+                f"{name} may start before {before} has ended, and waits for its end before it accesses what that wrote "
+            )
+            text += "(griddepcontrol.wait). "
     triggers = [name for name, body in zip(names, bodies, strict=True) if lets_start_early(body)]
     if triggers:
         executed = f"{listed(triggers)} execute{'s' * (len(triggers) == 1)} griddepcontrol.launch_dependents"
@@ -98,13 +101,12 @@ def _after_call(launches: tuple[Resolved, ...], names: list[str]) -> str:
         if not any((each.bounds.interval(extent).low or 0) <= 0 for extent in each.launch.grid):
             break
         empty.append(name)
+    successor = "A kernel that the caller launches next with the PDL attribute"
+    waits = "must execute griddepcontrol.wait before it accesses the tensors or the workspace of the call."
     if not found:
-        return f"; the caller's next kernel starts after {names[-1]} has ended."
-    when = "" if "" in found else f"{', or '.join(found)}, "
-    return (
-        f": {when}the caller's next kernel, if it is launched with the PDL attribute, may start before the call has "
-        "ended; it must execute griddepcontrol.wait before it accesses the tensors or the workspace of the call."
-    )
+        return f". {successor} starts after the blocks of {names[-1]} have exited, and {waits}"
+    when = "" if "" in found else f", {', or '.join(found)}"
+    return f". {successor} may start before the call has ended{when}; it {waits}"
 
 
 def _determinism(launches: tuple[Resolved, ...]) -> str:
@@ -132,13 +134,13 @@ def _batch(launches: tuple[Resolved, ...]) -> str:
     sizes = [ascii_name(each.name) for each in found.sizes]
     names = listed([ascii_name(each.name) for each in found.tensors])
     block = "workgroup" if launches[0].target.is_amd else "block"
-    elements = [f"the elements of {names} that its {block} reads"] if found.tensors else []
+    elements = [f"the elements of {names} that are read for its {block}"] if found.tensors else []
     deciding = listed([*elements, *sizes])
     if found.by_position:
         also = f" and on {deciding}" if deciding else ""
         return (
-            "Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position "
-            f"of its tile{also}."
+            "Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the "
+            f"position of its tile{also}."
         )
     alone = f"depends only on {deciding}" if deciding else "is fixed"
     return f"Batch-invariant: the order in which an element's terms are added {alone}."
@@ -194,8 +196,8 @@ def _unvalidated(launches: tuple[Resolved, ...], printer: Printer) -> str:
     if indexed:
         read = f"; an index that is loaded from outside of {listed(indexed)} is 0, and the data there are used"
     return (
-        f"The elements of {listed(parts)} are not validated: where they lead out of bounds, zeros are loaded and take "
-        f"part in the result as elements do{read}.{_without_map(launches, found)}"
+        f"The elements of {listed(parts)} are not validated: where they lead out of bounds, zeros are loaded and "
+        f"used as values of the tensor{read}.{_without_map(launches, found)}"
     )
 
 

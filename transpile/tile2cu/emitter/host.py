@@ -94,9 +94,11 @@ def _launching(launches: tuple[Resolved, ...]) -> str:
     target, several = launches[0].target, len(launches) > 1
     runtime = "HIP" if target.is_amd else "CUDA"
     names = [each.namespace for each in launches]
-    launched = f"{', '.join(names[:-1])}, then {names[-1]}, those with blocks," if several else "the kernel"
+    launched = (
+        f"{', '.join(names[:-1])}, then {names[-1]}, without those whose grids are empty," if several else "the kernel"
+    )
     accepted = "all launches were" if several else "the launch was"
-    rest = " If one was not, those before it run nevertheless." if several else ""
+    rest = " If one was not, those before it have been launched." if several else ""
     return (
         f"Launches {launched} on `stream`, a {target.stream} of the current device. Returns TL_OK if {accepted} "
         f"accepted; later calls of the {runtime} runtime report errors of execution.{rest}"
