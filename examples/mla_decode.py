@@ -58,11 +58,16 @@ def mla_decode(
             logsum = T.alloc_fragment((block_H,), accum_dtype)  # row sum of exponentials
 
             h = by * block_H
-            # A part is a whole number of iterations: only the last iteration of a sequence has masked tokens.
+            # Only the last iteration of a sequence has masked tokens.
             length = lengths[b]
-            k_tiles_per_split = T.ceildiv(T.ceildiv(length, block_N), num_split)
-            first = part * k_tiles_per_split
-            loop_range = T.max(0, T.min(k_tiles_per_split, T.ceildiv(length, block_N) - first))
+            k_tiles = T.ceildiv(length, block_N)
+            if num_split == 1:
+                first, loop_range = 0, k_tiles
+            else:
+                # A part is a whole number of iterations.
+                k_tiles_per_split = T.ceildiv(k_tiles, num_split)
+                first = part * k_tiles_per_split
+                loop_range = T.max(0, T.min(k_tiles_per_split, k_tiles - first))
 
             T.copy(Q[b, h : h + block_H, :], Q_shared)
             T.copy(Q_pe[b, h : h + block_H, :], Q_pe_shared)

@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 EMITTED = ROOT / "emitted" / "cuda"
 TEXTS = sorted(EMITTED.rglob("*.cu"))
 MMA_OF_PTX = re.compile(r"\b(wgmma|mma)(?:\.mma_async)?\.sync\.aligned\.(m\d+n\d+k\d+)(?:\.row\.col)?\.([a-z0-9.]+)")
-MMA_OF_TEXT = re.compile(r"\b((?:wgmma|mma)\.m\d+n\d+k\d+\.[a-z0-9.]+) x (\d+) per warp")
+MMA_OF_TEXT = re.compile(r"\b((?:wgmma|mma)\.m\d+n\d+k\d+\.[a-z0-9.]+) x (\d+) (?:per|by the) warp")
+ENTRY = re.compile(r"Compiling entry function '(\w+)' for.*?Used (\d+) registers", re.DOTALL)
+KERNEL = re.compile(r"__global__ void __launch_bounds__\([^()]*\)\s+(\w+)\(")
+ACCUMULATOR = re.compile(r"V(\d+)\s+(?://\s+)?values each(?:.*\n//)*.*\nusing (\w+) =\s+tl::(?:Mma|Wgmma)Accumulator<")
 SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
@@ -103,6 +106,8 @@ def test_nvcc_compiles_without_warning_or_spill(batch: Batch, nvcc: str, tmp_pat
     used = SPILL.findall(printed)
     assert used, f"ptxas reports no kernel:\n{printed}"
     assert all(bytes_used == ("0", "0", "0") for bytes_used in used), f"stack frame or spill:\n{printed}"
+    for text in batch.texts:
+        uses_the_registers_that_it_states(text.read_text(encoding="utf-8"), printed)
     if batch.what == "-c":
         (ptx,) = tmp_path.glob("*.ptx")
         kernels = ptx.read_text(encoding="utf-8").split(".entry ")[1:]
@@ -110,6 +115,29 @@ def test_nvcc_compiles_without_warning_or_spill(batch: Batch, nvcc: str, tmp_pat
             own = [each for each in kernels if any(name in each.split("(", 1)[0] for name in namespaces(text))]
             assert own, f"no kernel of {text}"
             executes_what_it_states(text.read_text(encoding="utf-8"), "".join(own))
+
+
+def uses_the_registers_that_it_states(text: str, printed: str) -> None:
+    """ptxas' registers of each kernel: what its threads start with, at most what it may use, and room for accumulators.
+
+    The consumers of a warp-specialised kernel have more than they start with: setmaxnreg gives it, ptxas reports none.
+    """
+    start = 0
+    for kernel in KERNEL.finditer(text):
+        head, start = text[start : kernel.start()], kernel.end()
+        body = text[start : text.index("\n}\n", start)]
+        used = {int(count) for name, count in ENTRY.findall(printed) if f"{len(kernel[1])}{kernel[1]}" in name}
+        assert used, f"ptxas reports nothing of {kernel[1]}"
+        about = re.sub(r"\n// ", " ", head)
+        if started := re.search(r"whose threads start with (\d+) registers", about):
+            assert used == {int(started[1])}
+            continue
+        if most := re.search(r"ptxas may use up to (\d+) registers", about):
+            assert max(used) <= int(most[1])
+        held = [
+            int(count) for count, layout in ACCUMULATOR.findall(head) if re.search(rf"<(?:float|int), {layout}>", body)
+        ]
+        assert min(used) >= max(held, default=0), f"{kernel[1]}: an accumulator alone takes {max(held)}"
 
 
 def namespaces(text: Path) -> list[str]:

@@ -229,8 +229,8 @@ struct Kernel {
       move_tile_window(packed_source, {0, block_K / 2});
     };
     // Register-staged pipeline: tile ko + 1 loads into registers while iteration ko computes on tile ko; in later
-    // iterations it orders WAR: all threads have read W_shared before any overwrites it; a barrier waits for
-    // lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
+    // iterations the barrier orders WAR: all threads have read W_shared before any overwrites it; a barrier waits
+    // for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) load_next();
     for (int ko = 0; ko < num_iterations; ++ko) {

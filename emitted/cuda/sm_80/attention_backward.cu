@@ -269,7 +269,8 @@ __global__ void __launch_bounds__(threads)
   };
   // cp.async pipeline: while iteration k_iter computes on tile k_iter, the next num_stages - 1 load; one commit
   // group per tile, empty after the last; in iteration 0 the barrier also publishes K_shared, V_shared; in later
-  // iterations it orders WAR: all threads have read dsT_shared before any overwrites it  [pipeline.loop.cp-async]
+  // iterations the barrier orders WAR: all threads have read dsT_shared before any overwrites it
+  // [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(seq_len, block_N) - first;
   TL_NO_UNROLL
   for (int k_iter = 0; k_iter < num_stages - 1; ++k_iter) {

@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(W.tile(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last; in later iterations it orders WAR: all threads have read W_shared before any
-  // overwrites it  [pipeline.loop.cp-async]
+  // tile, empty after the last; in later iterations the barrier orders WAR: all threads have read W_shared before
+  // any overwrites it  [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(K, block_K);
   TL_NO_UNROLL
   for (int ko = 0; ko < num_stages - 1; ++ko) {

@@ -163,8 +163,8 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(V(b, tl::all, h, tl::all).tile(t, bv * block_V), V_shared[c % num_stages]);
   };
   // cp.async pipeline: while iteration c computes on tile c, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last; in later iterations it orders WAR: all threads have read state_shared before any
-  // overwrites it  [pipeline.loop.cp-async]
+  // tile, empty after the last; in later iterations the barrier orders WAR: all threads have read state_shared
+  // before any overwrites it  [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(seq_len, chunk);
   TL_NO_UNROLL
   for (int c = 0; c < num_stages - 1; ++c) {

@@ -166,7 +166,7 @@ using dA_k_layout = tl::Slice<0, weights_layout>;
 
 // grid: (heads, ceildiv(seqlen, chunk_size) * tiles, batch)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
+// per thread: 5 warps take as many as 8, as many in each of the SM's 4 sub-partitions
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     chunk_scan_kernel(const __grid_constant__ tl::TensorMap C_map, const __grid_constant__ tl::TensorMap States_map,

@@ -107,7 +107,7 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
+// per thread: 9 warps take as many as 12, as many in each of the SM's 4 sub-partitions
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
@@ -170,8 +170,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   for (int ko = 0; ko < num_iterations; ++ko) {
     pipeline.consumer_wait(ko);
     // gemm.py:51  T.gemm(A_shared, B_shared, C_local, transpose_A=transpose_A, transpose_B=transpose_B)
-    // wgmma.m64n128k16.f32.bf16.bf16 x 4 per warpgroup, SS: A and B K-major; complete on return: its operands may be
-    // overwritten
+    // wgmma.m64n128k16.f32.bf16.bf16 x 4 per warpgroup, SS: A and B K-major; complete on return, while the other
+    // warpgroup's MMAs may run: its operands may be overwritten
     tl::gemm(A_shared[ko % num_stages], tl::transposed(B_shared[ko % num_stages]), C_local);
     pipeline.consumer_release(ko);
   }

@@ -135,7 +135,7 @@ using C_strip_layout = tl::Blocked<tl::Shape<strip, block_N>, tl::Shape<16, 16>,
 // clusters that start together share columns of B
 // grid: (splits, ceildiv(M, block_M), ceildiv(N, block_N))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
+// per thread: 9 warps take as many as 12, as many in each of the SM's 4 sub-partitions
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_clusters_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                          tl::half* __restrict__ C_data, int M, int N, int K) {
@@ -194,8 +194,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
   for (int ko = 0; ko < tiles; ++ko) {
     pipeline.consumer_wait(ko);
     // gemm_clusters.py:48  T.gemm(A_shared, B_shared, C_local)
-    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
-    // be overwritten
+    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return, while the other
+    // warpgroup's MMAs may run: its operands may be overwritten
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
     pipeline.consumer_release(ko);
   }

@@ -219,13 +219,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
     // gemm_fp8_scaled.py:31-33  One part after another, so that the registers hold one partial product besides the
     // accumulators.
-    // wgmma.m64n128k32.f32.e4m3.e4m3 x 4 per warpgroup, SS: A and B K-major; complete on return: its operands may be
-    // overwritten
+    // wgmma.m64n128k32.f32.e4m3.e4m3 x 4 per warpgroup, SS: A and B K-major; complete on return, while the other
+    // warpgroup's MMAs may run: its operands may be overwritten
     tl::gemm(A_shared[k % num_stages], tl::transposed(tl::rows<group>(B_shared[k % num_stages], 0)), product,
              tl::overwrite);
     tl::parallel(product_layout{}, [&](auto i, auto j) { left(i, j) += product(i, j) * left_scale(i); });
-    // wgmma.m64n128k32.f32.e4m3.e4m3 x 4 per warpgroup, SS: A and B K-major; complete on return: its operands may be
-    // overwritten
+    // wgmma.m64n128k32.f32.e4m3.e4m3 x 4 per warpgroup, SS: A and B K-major; complete on return, while the other
+    // warpgroup's MMAs may run: its operands may be overwritten
     tl::gemm(A_shared[k % num_stages], tl::transposed(tl::rows<group>(B_shared[k % num_stages], group)), product,
              tl::overwrite);
     tl::parallel(product_layout{}, [&](auto i, auto j) { right(i, j) += product(i, j) * right_scale(i); });

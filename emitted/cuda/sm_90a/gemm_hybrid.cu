@@ -294,8 +294,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     for (int ko = 0; ko < work.count; ++ko) {
       pipeline.consumer_wait(stage);
       // gemm_hybrid.py:110  T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
-      // wgmma.m64n192k16.f32.f16.f16 x 8 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
-      // be overwritten
+      // wgmma.m64n192k16.f32.f16.f16 x 8 per warpgroup, SS: A K-major, B N-major; complete on return, while the other
+      // warpgroup's MMAs may run: its operands may be overwritten
       tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
       pipeline.consumer_release(stage);
       stage.advance();

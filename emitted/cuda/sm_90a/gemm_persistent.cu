@@ -110,7 +110,7 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (programs)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
+// per thread: 9 warps take as many as 12, as many in each of the SM's 4 sub-partitions
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_persistent_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                            const __grid_constant__ tl::TensorMap C_map, int M, int N, int K) {
@@ -191,8 +191,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko) {
       pipeline.consumer_wait(stage);
       // gemm_persistent.py:38  T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
-      // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
-      // be overwritten
+      // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return, while the other
+      // warpgroup's MMAs may run: its operands may be overwritten
       tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
       pipeline.consumer_release(stage);
       stage.advance();

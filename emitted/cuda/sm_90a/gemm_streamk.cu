@@ -105,7 +105,7 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (programs)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
+// per thread: 9 warps take as many as 12, as many in each of the SM's 4 sub-partitions
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_streamk_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                         float* __restrict__ C_data, int M, int N, int K) {
@@ -191,8 +191,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     for (int ko = 0; ko < work.count; ++ko) {
       pipeline.consumer_wait(stage);
       // gemm_splitk.py:128  T.gemm(A_shared, B_shared, C_local)
-      // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return: its operands may
-      // be overwritten
+      // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return, while the other
+      // warpgroup's MMAs may run: its operands may be overwritten
       tl::gemm(A_shared[stage], B_shared[stage], C_local);
       pipeline.consumer_release(stage);
       stage.advance();

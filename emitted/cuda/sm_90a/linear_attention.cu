@@ -129,7 +129,7 @@ using o_layout = tl::WgmmaAccumulator<chunk, block_V, threads / 128>;
 
 // grid: (ceildiv(dim_v, block_V), heads, batch)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
+// per thread: 5 warps take as many as 8, as many in each of the SM's 4 sub-partitions
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     linear_attention_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,

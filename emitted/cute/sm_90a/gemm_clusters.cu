@@ -165,7 +165,7 @@ using B_map_type = decltype(make_B_map(nullptr, 0, 0))::Map;
 // clusters that start together share columns of B
 // grid: (splits, ceildiv(M, block_M), ceildiv(N, block_N))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
+// per thread: 9 warps take as many as 12, as many in each of the SM's 4 sub-partitions
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_clusters_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                          half_t* __restrict__ C_data, int M, int N, int K) {

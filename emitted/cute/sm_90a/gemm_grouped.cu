@@ -142,7 +142,7 @@ using C_map_type = decltype(make_C_map(nullptr, 0, 0))::Map;
 // The last block of each group may be partial.
 // grid: (ceildiv(N, block_N), ceildiv(tokens, block_M) + groups)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
+// per thread: 5 warps take as many as 8, as many in each of the SM's 4 sub-partitions
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_grouped_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                         const __grid_constant__ C_map_type C_map, const int* __restrict__ Offsets_data,

@@ -192,7 +192,7 @@ using C_map_type = decltype(make_C_map(nullptr, 0, 0))::Map;
 
 // grid: (programs)
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
-// per thread: 9 warps take as many as 12, equal numbers in the SM's 4 quarters
+// per thread: 9 warps take as many as 12, as many in each of the SM's 4 sub-partitions
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_hybrid_multiply_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                                 const __grid_constant__ C_map_type C_map, float* __restrict__ parts_data, int M, int N,

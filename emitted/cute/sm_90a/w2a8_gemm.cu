@@ -148,7 +148,7 @@ using W_map_type = decltype(make_W_map(nullptr, 0, 0))::Map;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
+// per thread: 5 warps take as many as 8, as many in each of the SM's 4 sub-partitions
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     w2a8_gemm_kernel(const __grid_constant__ X_map_type X_map, const __grid_constant__ W_map_type W_map,

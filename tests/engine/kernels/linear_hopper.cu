@@ -100,7 +100,7 @@ using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
-// per thread: 5 warps take as many as 8, equal numbers in the SM's 4 quarters
+// per thread: 5 warps take as many as 8, as many in each of the SM's 4 sub-partitions
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     linear_hopper_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,

@@ -105,7 +105,9 @@ def _rounded(resolved: Resolved) -> str:
     """Why fewer registers are left than the block's warps alone would need."""
     warps = (resolved.launch.threads + producer_threads(resolved)) // 32
     even = -(-warps // 4) * 4
-    return f": {warps} warps take as many as {even}, equal numbers in the SM's 4 quarters" if warps < even else ""
+    return (
+        f": {warps} warps take as many as {even}, as many in each of the SM's 4 sub-partitions" if warps < even else ""
+    )
 
 
 def bounds_notes(resolved: Resolved) -> tuple[str, ...]:

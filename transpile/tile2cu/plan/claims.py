@@ -72,7 +72,7 @@ class Executes(Claim):
     whether lanes read rows of K, whose elements v_perm_b32 then pairs along K. What a lane has read takes `registers`,
     for `steps` steps of `step` along K at a time, or for all of K (0 steps). `ldmatrix`, of mma.sync: what loads A
     (none: A is in registers) and B; None where these are others. `k_major`, of wgmma: whether the shared
-    tiles of A and B have K along their rows.
+    tiles of A and B have K along their rows, and of how many `warpgroups` of all of the consumers' compute it.
     """
 
     counts: tuple[tuple[MmaInstruction, int], ...]
@@ -86,6 +86,7 @@ class Executes(Claim):
     step: int = 0
     ldmatrix: tuple[str, str] | None = None
     k_major: tuple[bool, bool] = (True, True)
+    warpgroups: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,6 +129,13 @@ def _claims(op: Gemm, resolved: Resolved) -> tuple[Claim, ...]:
     return (at_once, *first, *_of_instruction(op, resolved))
 
 
+def _warpgroups(op: Gemm, resolved: Resolved) -> tuple[int, int]:
+    """How many warpgroups compute a GEMM on wgmma, and how many those that may are; (0, 0) of other GEMMs."""
+    if resolved.facts[op, INSTRUCTION].unit is not MmaUnit.WARPGROUP or resolved.launch.groups > 1:
+        return 0, 0
+    return resolved.facts[op, WARPS].count // WARPGROUP_WARPS, resolved.launch.threads // (32 * WARPGROUP_WARPS)
+
+
 def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
     instruction, rule = resolved.facts[op, INSTRUCTION], resolved.facts.rule(op, INSTRUCTION)
     types, arch = (op.a.buffer.dtype, op.b.buffer.dtype, op.c.buffer.dtype), resolved.target.arch
@@ -157,6 +164,7 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
         step=steps.extent if steps is not None else 0,
         ldmatrix=_ldmatrix(op, resolved) if instruction.unit is MmaUnit.WARP else None,
         k_major=(not op.transpose_a, op.transpose_b),
+        warpgroups=_warpgroups(op, resolved),
     )
     if instruction.through is not None:
         yield Widened(rule=rule, arch=arch, types=types, through=str(instruction.through))

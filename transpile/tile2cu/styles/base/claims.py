@@ -210,7 +210,9 @@ def _executed(claim: Executes) -> str:
     if first.unit is MmaUnit.WARPGROUP:
         a, b = ("K-major" if major else f"{axis}-major" for axis, major in zip("MN", claim.k_major, strict=True))
         both = f"A and B {b}" if a == b else f"A {a}, B {b}"
-        return f"{parts} per warpgroup, {f'RS: A in registers, B {b}' if claim.a_in_registers else f'SS: {both}'}"
+        computing, consumers = claim.warpgroups
+        who = "per warpgroup" if computing == consumers else "by the warpgroup whose iteration it is"
+        return f"{parts} {who}, {f'RS: A in registers, B {b}' if claim.a_in_registers else f'SS: {both}'}"
     if not first.name.startswith("v_"):
         return f"{parts} per warp{_loaded(claim)}"
     return f"{parts} per wave, as C^T = B^T A^T: SrcA is B, SrcB is A{_lds_reads(claim)}{_operands_held(claim)}"

@@ -62,9 +62,9 @@ class Operations:
     def claims(self, op: ops.Op) -> tuple[str, ...]:
         """What is stated above an operation."""
         awaited = isinstance(op, ops.Mma) and op.instruction.unit is MmaUnit.WARPGROUP and not op.starts
-        done = "; complete on return: its operands may be overwritten" if awaited else ""
         return tuple(
-            comment(claim, self.printer.names) + (done if isinstance(claim, Executes) else "") for claim in op.claims
+            comment(claim, self.printer.names) + (_complete(claim) if awaited and isinstance(claim, Executes) else "")
+            for claim in op.claims
         )
 
     def _call(self, op: ops.Fill | ops.Reduce | ops.Scan) -> Mapping[str, str]:
@@ -214,3 +214,10 @@ def quoted(text: str) -> str:
         char = chr(byte)
         out.append(f"\\{char}" if char in '"\\' else char if 32 <= byte < 127 else f"\\{byte:03o}")
     return '"' + "".join(out).replace("??", "?\\?") + '"'
+
+
+def _complete(claim: Executes) -> str:
+    """That a warpgroup waits for its own MMAs; others do not."""
+    groups = claim.warpgroups[0]
+    others = "the other warpgroup's" if groups == 2 else "other warpgroups'"
+    return f"; complete on return{f', while {others} MMAs may run' * (groups > 1)}: its operands may be overwritten"
