@@ -151,7 +151,7 @@ def test_other_values_give_what_the_head_states(name: str) -> None:
             continue
         assert not code, row
         alone = re.match(r"(\w+): ", row.gives)
-        names = [each.namespace for each in own]
+        names = re.findall(r"^// ==== (\w+) =", text, re.M)
         about = launches[names.index(alone[1]) :][:1] if alone else launches
         other = Design.of(about)
         shared = other.shared if alone else shared_bytes(emitted.manifest)

@@ -41,11 +41,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 of 256 registers for tiles.
-// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
 // Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal parts for
 // all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
 // (else T2C-L021). A GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit 65,536 bytes
-// of LDS (else T2C-L020). The command rejects others, and states why.
+// of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
+// following; decisions that are listed after 'other' change, too.
 //   parameter   here  new  gives
 //   block_M     64    32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                          several waves hold parts of each row

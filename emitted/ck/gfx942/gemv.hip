@@ -28,9 +28,9 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 40,992 bytes of LDS and 124 of 512 registers for tiles.
-// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
 // Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). Tiles must fit 65,536 bytes
-// of LDS (else T2C-L020). The command rejects others, and states why.
+// of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
+// following; decisions that are listed after 'other' change, too.
 //   parameter  here  new  gives
 //   block_N    4     2    24,592 bytes of LDS and 98 of 512 registers for tiles
 //                    8    36,928 bytes of LDS and 240 of 512 registers for tiles; 1 stage used

@@ -30,9 +30,9 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 10,240 bytes of LDS and 104 of 512 registers for tiles.
-// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
 // Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). Tiles must fit 65,536 bytes
-// of LDS (else T2C-L020). The command rejects others, and states why.
+// of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
+// following; decisions that are listed after 'other' change, too.
 //   parameter  here  new  gives
 //   threads    64    128  10,240 bytes of LDS and 52 of 512 registers for tiles
 //

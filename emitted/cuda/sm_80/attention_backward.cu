@@ -45,11 +45,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. These kernels take at most 58,368 bytes of shared memory and 192 of 255
-// registers for tiles. These values, one changed at a time, give the following; decisions that are listed after
-// 'other' change, too. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_N x dim
+// registers for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_N x dim
 // in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010). A GEMM that is smaller than 16 x 8 x 16
 // along a side runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects
-// others, and states why.
+// others, and states why. These values, one changed at a time, give the following; decisions that are listed after
+// 'other' change, too.
 //   parameter   here  new  gives
 //   block_N     64    32   37,888 bytes of shared memory and 128 of 255 registers for tiles; other partition among
 //                          warps and tiles or their swizzles in shared memory
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
   const auto Q = tl::tensor<tl::Aligned<16>>(Q_data, batch, tl::predicated(seq_len), heads, dim);
   const auto K = tl::tensor<tl::Aligned<16>>(K_data, batch, tl::predicated(seq_len), heads, dim);
   const auto V = tl::tensor<tl::Aligned<16>>(V_data, batch, tl::predicated(seq_len), heads, dim);

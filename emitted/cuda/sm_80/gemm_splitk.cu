@@ -27,11 +27,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. These kernels take at most 49,152 bytes of shared memory and 64 of 255
-// registers for tiles. These values, one changed at a time, give the following; decisions that are listed after
-// 'other' change, too. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
+// registers for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else
 // T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes of
-// shared memory (else T2C-L020). The command rejects others, and states why.
+// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; decisions that are listed after 'other' change, too.
 //   parameter   here  new  gives
 //   block_M     128   64   36,864 bytes of shared memory and 32 of 255 registers for tiles
 //                     256  73,728 bytes of shared memory and 128 of 255 registers for tiles
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(threads)
                                 float* __restrict__ parts_data, int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
   const auto A = tl::tensor<Alignment>(A_data, tl::predicated(M), tl::predicated(K));
   const auto B = tl::tensor<Alignment>(B_data, tl::predicated(K), tl::predicated(N));
   const auto parts = tl::tensor<Alignment>(parts_data, splits, tl::predicated(M), tl::predicated(N));
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(threads)
     gemm_splitk_add_kernel(tl::half* __restrict__ C_data, const float* __restrict__ parts_data, int M, int N) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
   const auto C = tl::tensor<Alignment>(C_data, tl::predicated(M), tl::predicated(N));
   const auto parts = tl::tensor<Alignment>(parts_data, splits, tl::predicated(M), tl::predicated(N));
   const int bx = blockIdx.x, by = blockIdx.y;

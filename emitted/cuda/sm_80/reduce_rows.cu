@@ -19,9 +19,9 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 49 of 255 registers for tiles. These values, one changed
-// at a time, give the following; decisions that are listed after 'other' change, too. Legal values: threads in
-// multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why.
+// those of its value, and so do comments. This kernel takes 49 of 255 registers for tiles. Legal values: threads in
+// multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one
+// changed at a time, give the following; decisions that are listed after 'other' change, too.
 //   parameter  here   new    gives
 //   block_M    4      2      16 bytes of shared memory and 25 of 255 registers for tiles
 //                     8      98 of 255 registers for tiles
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
   const auto X = tl::tensor<Alignment>(X_data, tl::predicated(M), tl::predicated(N));
   const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, tl::predicated(M));
   const int bx = blockIdx.x;

@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
   const auto X = tl::tensor<tl::Aligned<16>>(X_data, M, tl::predicated(K));
   const auto W = tl::tensor<tl::Aligned<16>>(W_data, tl::predicated(N), tl::predicated(K / 2));
   const auto S = tl::tensor<Alignment>(S_data, tl::predicated(N), tl::predicated(K / group));

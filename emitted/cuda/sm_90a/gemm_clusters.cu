@@ -30,12 +30,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 132,096 bytes of shared memory and 96 of 168 registers
-// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
+// for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
 // threads in multiples of 32, at most 1,024 (else T2C-L021); block_M % splits == 0 (else T2C-F019). A GEMM that is
 // smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020).
-// The command rejects others, and states why.
+// The command rejects others, and states why. These values, one changed at a time, give the following; decisions
+// that are listed after 'other' change, too.
 //   parameter   here  new  gives
 //   block_M     128   64   164,864 bytes of shared memory and 48 of 168 registers for tiles; other partition among
 //                          warps

@@ -32,11 +32,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 of 240 registers
-// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. Legal values: block_M x group in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010;
+// for tiles. Legal values: block_M x group in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010;
 // wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else
 // T2C-L021). A GEMM that is smaller than 16 x 8 x 32 along a side runs on FMAs. Tiles must fit 232,448 bytes of
-// shared memory (else T2C-L020). The command rejects others, and states why.
+// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; decisions that are listed after 'other' change, too.
 //   parameter   here  new  gives
 //   block_M     128   64   197,632 bytes of shared memory and 102 of 168 registers for tiles; other partition among
 //                          warps, staging of stores and register shares
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
   const auto scales_A = tl::tensor<tl::Aligned<4>>(scales_A_data, tl::predicated(M), tl::predicated(groups));
   const auto scales_B =
       tl::tensor<tl::Aligned<4>>(scales_B_data, tl::predicated(tl::ceildiv(N, group)), tl::predicated(groups));

@@ -26,9 +26,9 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 of 255 registers
-// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 232,448 bytes
-// of shared memory (else T2C-L020). The command rejects others, and states why.
+// for tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 232,448 bytes
+// of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; decisions that are listed after 'other' change, too.
 //   parameter  here  new  gives
 //   threads    64    32   20,480 bytes of shared memory and 168 of 255 registers for tiles
 //                    128  20,480 bytes of shared memory and 42 of 255 registers for tiles
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
   const auto X = tl::tensor<Alignment>(X_data, M, tl::predicated(K));
   const auto W = tl::tensor<Alignment>(W_data, tl::predicated(N), tl::predicated(K / 4));
   const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, M, tl::predicated(N));

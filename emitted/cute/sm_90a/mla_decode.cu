@@ -49,12 +49,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 of 240 registers
-// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim in
-// equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync
-// runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); page_size % block_N == 0 (else
-// T2C-F019). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of
-// shared memory (else T2C-L020). The command rejects others, and states why.
+// for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim in equal
+// parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); page_size % block_N == 0 (else T2C-F019). A
+// GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory
+// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
+// following; decisions that are listed after 'other' change, too.
 //   parameter   here  new  gives
 //   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, pipelines, schedule of the loop, staging of stores, operands in
@@ -170,8 +170,8 @@ struct Shared {
   array_aligned<float, block_H> scores_max_handed;
   // 256 bytes; passes logsum between the warpgroups  [storage.shared.budget]
   array_aligned<float, block_H> logsum_handed;
-  // 176 bytes; full of each slab and two empty of each stage, 8 bytes each; of a stage's 9 slabs warpgroup 0 releases
-  // the first 4
+  // 176 bytes; full of each slab and two empty of each stage, 8 bytes each; Of a stage's 9 slabs warpgroup 0 releases
+  // the first 4, warpgroup 1 the others
   tl::SlabBarriers<num_stages, 9, 4> barriers;
   // 8 bytes; completes when the prologue's tiles have arrived
   uint64_t prologue_full;

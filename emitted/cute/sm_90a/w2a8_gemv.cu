@@ -26,9 +26,9 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 of 255 registers
-// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 232,448 bytes
-// of shared memory (else T2C-L020). The command rejects others, and states why.
+// for tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 232,448 bytes
+// of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; decisions that are listed after 'other' change, too.
 //   parameter  here  new  gives
 //   threads    64    32   20,480 bytes of shared memory and 168 of 255 registers for tiles
 //                    128  20,480 bytes of shared memory and 42 of 255 registers for tiles

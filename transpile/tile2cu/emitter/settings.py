@@ -137,11 +137,13 @@ def in_words(
     text = (
         "To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. "
         "It is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes "
-        f"remain those of its value, and so do comments. {takes} {_taken(own, first.target)}. These values, "
-        "one changed at a time, give the following; decisions that are listed after 'other' change, too."
+        f"remain those of its value, and so do comments. {takes} {_taken(own, first.target)}."
     )
     legal = legal_values({each.name for each in found}, launches, printer)
-    rejected = "The command rejects others, and states why."
+    others = (
+        "The command rejects others, and states why. These values, one changed at a time, give the following; "
+        "decisions that are listed after 'other' change, too."
+    )
     rows = [
         (
             *((f"  {each.name}", f"{each.value:,}") if place == 0 else ("", "")),
@@ -151,7 +153,7 @@ def in_words(
         for each in found
         for place, value in enumerate(each.nearby)
     ]
-    above = wrapped(" ".join(filter(None, (text, legal, rejected))))
+    above = wrapped(" ".join(filter(None, (text, legal, others))))
     return (*above, *table((_HEADINGS, *rows), WIDTH - len("// ")))
 
 

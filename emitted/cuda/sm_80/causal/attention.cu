@@ -39,11 +39,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers
-// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in
-// equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024
-// (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes
-// of shared memory (else T2C-L020). The command rejects others, and states why.
+// for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal
+// parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else
+// T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes of
+// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; decisions that are listed after 'other' change, too.
 //   parameter   here  new  gives
 //   block_M     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
 //                          and tiles or their swizzles in shared memory

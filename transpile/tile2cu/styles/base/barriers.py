@@ -152,7 +152,8 @@ def numbers(slabs: range) -> str:
 
 def of_first_part(stages: SlabbedStages) -> str:
     """Whose part of a stage begins with its first slab."""
-    return f"of a stage's {stages.total} slabs warpgroup 0 releases the first {len(stages.parts[0])}"
+    own = len(stages.parts[0])
+    return f"Of a stage's {stages.total} slabs warpgroup 0 releases the first {own}, warpgroup 1 the others"
 
 
 def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_Row]:

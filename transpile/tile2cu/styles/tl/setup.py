@@ -52,7 +52,7 @@ def _about(tensors: TensorViews) -> Iterator[str]:
         yield f"{about}  [{tensors.rows_rule}]"
     asked = {view.by_instance for view in tensors.views if not view.alignment}
     if asked:
-        ways = {True: "the launcher chooses", False: "copies choose their width"}
+        ways = {True: "the launcher chooses the instance", False: "copies choose their width"}
         how = ways[asked.pop()] if len(asked) == 1 else "the launcher chooses, or copies do"
         yield f"A run-time size decides where rows start: {how}  [{tensors.rows_rule}]"
 
