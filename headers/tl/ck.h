@@ -14,6 +14,14 @@ namespace tl {
 template <class Instruction>
 using TransposedWarpGemm = ck_tile::WarpGemmImpl<ck_tile::WarpGemmAtrributeMfmaTransposedCDistribution<Instruction>>;
 
+// The `count` elements of a thread from `first` on become those of another tile, as whole words: single bytes would be
+// in registers of their own.
+template <int first, int count, class To, class From> CK_TILE_DEVICE void copy_elements(To& to, const From& from) {
+  using namespace ck_tile;
+  constexpr int bytes = count * static_cast<int>(sizeof(typename From::DataType));
+  __builtin_memcpy(&to.get_thread_buffer()(number<0>{}), &from.get_thread_buffer()[number<first>{}], bytes);
+}
+
 // ---- block GEMM -----------------------------------------------------------------------------------------------------
 // C += A B of tiles in registers, by warp GEMMs with TransposeC whose warps own contiguous parts of C: ck_tile's block
 // GEMMs distribute single instructions to warps round-robin. Registers: A (m, k), B (group, t, k), C (m, group, q, t,
@@ -32,16 +40,12 @@ CK_TILE_DEVICE void block_gemm(C& c, const A& a, const B& b) {
   static_for<0, k, 1>{}([&](auto step) {
     static_for<0, m, 1>{}([&](auto row) {
       AWarp a_warp;
-      static_for<0, in_a, 1>{}([&](auto e) {
-        a_warp.get_thread_buffer()(e) = a.get_thread_buffer()[number<(row * k + step) * in_a + e>{}];
-      });
+      copy_elements<(row * k + step) * in_a, in_a>(a_warp, a);
       static_for<0, n, 1>{}([&](auto column) {
         constexpr int group = column / count, t = column % count;
         BWarp b_warp;
         CWarp c_warp;
-        static_for<0, in_b, 1>{}([&](auto e) {
-          b_warp.get_thread_buffer()(e) = b.get_thread_buffer()[number<(column * k + step) * in_b + e>{}];
-        });
+        copy_elements<(column * k + step) * in_b, in_b>(b_warp, b);
         const auto place = [=](auto e) {
           return number<(row * n + group * count) * in_c + (e / run * count + t) * run + e % run>{};
         };

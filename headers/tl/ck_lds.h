@@ -250,16 +250,14 @@ template <class Tile, class Encoding, class Descriptor> struct LdsWindow {
     DistributedTensor tile;
     ck_tile::static_for<0, Offsets::registers / vector, 1>{}([&](auto access) {
       const Vector elements = at(access);
-      ck_tile::static_for<0, vector, 1>{}(
-          [&](auto i) { tile.get_thread_buffer()(ck_tile::number<access * vector + i>{}) = elements[i.value]; });
+      __builtin_memcpy(&tile.get_thread_buffer()(ck_tile::number<access * vector>{}), &elements, sizeof elements);
     });
     return tile;
   }
   CK_TILE_DEVICE void store(const DistributedTensor& tile) const {
     ck_tile::static_for<0, Offsets::registers / vector, 1>{}([&](auto access) {
       Vector elements;
-      ck_tile::static_for<0, vector, 1>{}(
-          [&](auto i) { elements[i.value] = tile.get_thread_buffer()[ck_tile::number<access * vector + i>{}]; });
+      __builtin_memcpy(&elements, &tile.get_thread_buffer()[ck_tile::number<access * vector>{}], sizeof elements);
       at(access) = elements;
     });
   }

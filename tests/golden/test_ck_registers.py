@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.test_claims import check_occupancy
+
 ROOT = Path(__file__).resolve().parents[2]
 CK = sorted((ROOT / "emitted/ck").rglob("*.hip"))
 SIZES = {
@@ -104,3 +106,10 @@ def test_registers_are_those_of_the_tiles(path: Path) -> None:
         about = re.search(r"(?:besides these, one statement|a loop) takes up to ((?:[^\n]|\n// (?!wave =))*)\n", head)
         uses = re.split(r", | and (?=\d)", about[1].replace("\n// ", " ")) if about else []
         assert {use.split(" for ")[1]: int(use.split(" for ")[0]) for use in uses} == besides
+
+
+@pytest.mark.parametrize("path", CK, ids=lambda path: path.stem)
+def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path: Path) -> None:
+    for head, functor in launches(path.read_text(encoding="utf-8")):
+        constants = re.findall(r"constexpr int (threads|waves_per_simd_by_registers) = (\d+);", head)
+        check_occupancy(head, functor, {name: int(number) for name, number in constants})

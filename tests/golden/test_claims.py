@@ -87,33 +87,41 @@ def limit_of(size: str, stated: str) -> str:
 @pytest.mark.parametrize("path", [path for path in TL if path.suffix == ".hip"], ids=str)
 def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path: Path) -> None:
     for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
-        pattern = (
-            r"per CU: (\d+)(?: to (\d+))? by registers \(tiles take (\d+)(?:, operands up to (\d+))?\), (\d+) by LDS: "
-            r"([\d to]+), (limited by \w+|as the compiler)"
-        )
-        claimed = re.search(pattern, re.sub(r"\n// ", " ", kernel.head))
-        waves = kernel.constants.get("waves_per_simd_by_registers")
-        shared = re.search(r"sizeof\(Shared\) == (\d+)", kernel.head)
-        if waves is None or shared is None:
-            assert claimed is None
-            continue
-        assert claimed is not None
-        tiles = re.search(r"---- registers: (\d+) per thread for tiles", kernel.head)
-        operands = re.search(r"; up to (\d+) for operands of a GEMM", kernel.head)
-        assert tiles is not None and tiles[1] == claimed[3] and (operands[1] if operands else None) == claimed[4]
-        taken = int(claimed[3]) + int(claimed[4] or "0")
-        of_mmas = re.findall(r"; operands from LDS take (\d+) VGPRs", re.sub(r"\n\s*// ", " ", kernel.body))
-        assert int(claimed[4] or "0") == max(map(int, of_mmas), default=0)  # tests/amdgcn/test_operand_registers.py
-        per_simd = kernel.constants["threads"] // 64 / 4  # waves of a workgroup on each of 4 SIMDs
-        least, most = waves / per_simd, max(waves, min(8, 512 // (ceil(taken / 8) * 8))) / per_simd
-        by_lds = 65536 // (ceil(int(shared[1]) / 512) * 512)
-        assert (least, most, by_lds) == (int(claimed[1]), int(claimed[2] or claimed[1]), int(claimed[5]))
-        resident = sorted({min(each, by_lds) for each in (least, most)})  # by the registers that the compiler takes
-        assert [int(each) for each in claimed[6].split(" to ")] == resident
-        limiters = {"LDS": by_lds <= least and least < most or by_lds < least, "both": by_lds == least == most}
-        limiters["registers"] = by_lds >= most and not limiters["both"]
-        of_both = "as the compiler" if not any(limiters.values()) else ""
-        assert claimed[7] == of_both or limiters[claimed[7].removeprefix("limited by ")]
+        check_occupancy(kernel.head, kernel.body, kernel.constants)
+
+
+OCCUPANCY = re.compile(
+    r"per CU: (\d+)(?: to (\d+))? by registers \(tiles take (\d+)(?:, operands up to (\d+))?\), (\d+) by LDS: "
+    r"([\d to]+), (limited by \w+|as the compiler)"
+)
+
+
+def check_occupancy(head: str, body: str, constants: dict[str, int]) -> None:
+    """The workgroups of a CU that are stated above an AMD kernel, from its registers, bounds and LDS."""
+    head, body = (re.sub(r"\n\s*// ", " ", each) for each in (head, body))
+    claimed, shared = OCCUPANCY.search(head), re.search(r"sizeof\(Shared\) == (\d+)", head)
+    per_simd = constants["threads"] / 64 / 4  # waves of a workgroup on each of 4 SIMDs
+    waves = constants.get("waves_per_simd_by_registers", max(1, ceil(per_simd)))
+    of_mmas = [int(each) for each in re.findall(r"; operands from LDS take (\d+) VGPRs", body)]
+    if not shared or not (of_mmas or "waves_per_simd_by_registers" in constants):
+        assert claimed is None
+        return
+    assert claimed is not None
+    tiles = re.search(r"---- registers: (\d+) per thread for tiles", head)
+    assert tiles is not None and tiles[1] == claimed[3] and int(claimed[4] or "0") == max(of_mmas, default=0)
+    assert ("waves_per_simd_by_registers" in constants) == ("AccVGPRs among them" not in head)
+    limit = re.search(r"at most (\d+) registers per thread", head)
+    assert limit is not None and int(limit[1]) == 512 // waves
+    taken = int(claimed[3]) + int(claimed[4] or "0")
+    least, most = waves / per_simd, max(waves, min(8, 512 // (ceil(taken / 8) * 8))) / per_simd
+    by_lds = 65536 // (ceil(int(shared[1]) / 512) * 512)
+    assert (least, most, by_lds) == (int(claimed[1]), int(claimed[2] or claimed[1]), int(claimed[5]))
+    resident = sorted({min(each, by_lds) for each in (least, most)})  # by the registers that the compiler takes
+    assert [int(each) for each in claimed[6].split(" to ")] == resident
+    limiters = {"LDS": by_lds <= least and least < most or by_lds < least, "both": by_lds == least == most}
+    limiters["registers"] = by_lds >= most and not limiters["both"]
+    of_both = "as the compiler" if not any(limiters.values()) else ""
+    assert claimed[7] == of_both or limiters[claimed[7].removeprefix("limited by ")]
 
 
 @pytest.mark.parametrize("path", TL, ids=str)

@@ -65,7 +65,7 @@
 //   block_M     64    32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                          several waves hold parts of each row
 //                     128  32,768 bytes of LDS and 186 of 256 registers for tiles
-//   block_N     64    32   16,384 bytes of LDS and 81 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   block_N     64    32   16,384 bytes of LDS and 81 of 256 registers for tiles
 //                     128  65,536 bytes of LDS and 165 of 256 registers for tiles
 //   num_stages  2     1    32,768 bytes of LDS and 109 of 256 registers for tiles; the same kernel
 //                     3    65,536 bytes of LDS and 109 of 256 registers for tiles; 2 stages used

@@ -37,11 +37,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles.
+// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
 // Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all waves, each a
 // multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). A
 // GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit 65,536 bytes of LDS (else
-// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
-// decisions that are listed after 'other' change, too.
+// T2C-L020). The command rejects others, and states why.
 //   parameter   here  new  gives
 //   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles
 //                     128  26,624 bytes of LDS and 100 of 256 registers for tiles
@@ -229,8 +229,8 @@ struct Kernel {
       move_tile_window(packed_source, {0, block_K / 2});
     };
     // Register-staged pipeline: tile ko + 1 loads into registers while iteration ko computes on tile ko; in later
-    // iterations the barrier orders WAR: all threads have read W_shared before any overwrites it; a barrier waits
-    // for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
+    // iterations the barrier at their start orders WAR: all threads have read W_shared before any overwrites it; a
+    // barrier waits for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) load_next();
     for (int ko = 0; ko < num_iterations; ++ko) {

@@ -257,8 +257,6 @@ struct Kernel {
 
       // dequant.py:168-179  A thread adds its columns' products, then these partial sums; one reduction over threads
       // at the end.
-      // permutation-invariant: elements in the order in which they are unpacked, as only totals are read
-      // [vector.loop.permutation-invariant]
       sweep_tile(products, [&](auto i_c_j) {
         const auto at = get_x_indices_from_distributed_indices(make_static_tile_distribution(products_layout{}), i_c_j);
         const index_t i = at[number<0>{}], c = at[number<1>{}], j = at[number<2>{}];

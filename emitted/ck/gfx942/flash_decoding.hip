@@ -132,6 +132,8 @@ namespace split {
 // one tile in use; the one after waits in registers  [pipeline.loop.registers]
 constexpr int shared_stages = 1;
 // 2 waves: 2 along M by 1 along N of the tile  [warps.gemm.full-row]
+// at most 512 registers per thread, of a SIMD's 512 per lane, AccVGPRs among them
+// workgroups per CU: 2 by registers (tiles take 186, operands up to 96), 1 by LDS: 1, limited by LDS
 constexpr int threads = 128;
 
 // ---- LDS: 49,152 of 65,536 bytes per workgroup ----------------------------------------------------------------------

@@ -36,15 +36,15 @@
 //   parameter   here  new  gives
 //   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
 //                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
-//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
-//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
 //   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                     64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
 //   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
 //                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used; the same kernel
-//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and
-//                          tiles or their swizzles in LDS
-//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
+//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves
+//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves and tiles
+//                          or their swizzles in LDS
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. printf("%g\n",
@@ -92,9 +92,9 @@ struct Shared {
   // 16,384 bytes in 2 stages; transposed by the store
   // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k % 8), where
   // c = k / 8 is its 16-byte chunk,
-  // l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 4, are neighbours;
-  // for example, (k, n) = (21, 13): c = 2, l = 97, byte 5,690
-  tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<4>>> B_shared[shared_stages];
+  // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 2, are neighbours;
+  // for example, (k, n) = (21, 13): c = 2, l = 69, byte 5,242
+  tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<2>>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
@@ -107,13 +107,15 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; value 16 m + 4 t + r is register r of MFMA t, of 4 that
-// each own runs of 4 of these columns, in the wave's 16 rows from 16 m  [layout.gemm.mfma-accumulator]
-// i = 64 (wave / 2) + 16 (value / 16) + lane % 16, j = 64 (wave % 2) + 16 (lane / 16) + value % 16
+// 2), a lane 8 neighbouring columns of a row at a time; value 8 (2 m + n) + 4 t + r is register r of MFMA t, of 2
+// that each own runs of 4 of these columns, in the wave's 16 rows from 16 m and 32 columns from 32 n
+// [layout.gemm.mfma-accumulator]
+// i = 64 (wave / 2) + 16 (value / 16) + lane % 16
+// j = 64 (wave % 2) + 32 (value / 8 % 2) + 8 (lane / 16) + value % 8
 using C_local_layout =
-    tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
-                               tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
-                               sequence<1, 2>, sequence<1, 2>>;
+    tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 2, 4, 8>>,
+                               tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<2, 2>>,
+                               sequence<1, 2, 2>, sequence<1, 1, 3>>;
 static_assert(tl::has_extents<C_local_layout, block_M, block_N>);
 // copies of A_shared between global memory and LDS: 16 bytes per access
 // i = 64 (value / 8) + 16 wave + lane / 4, j = 8 (lane % 4) + value % 8
@@ -122,18 +124,18 @@ using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 4
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<A_shared_copy, block_M, block_K>);
 // B_shared as it is loaded:
-// k = 4 (lane % 8) + value / 4, n = 32 wave + 16 (lane / 8 % 2) + 4 (lane / 16) + value % 4
+// k = 4 (lane % 8) + value / 4, n = 32 wave + 16 (lane / 32) + 8 (lane / 8 % 2) + 4 (lane / 16 % 2) + value % 4
 using B_shared_loaded =
-    tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
-                               tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
-                               sequence<1, 2>, sequence<1, 3>>;
+    tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 2, 2, 4>>,
+                               tuple<sequence<2>, sequence<2, 2, 2, 1>>, tuple<sequence<0>, sequence<1, 3, 2, 0>>,
+                               sequence<1, 2>, sequence<1, 4>>;
 static_assert(tl::has_extents<B_shared_loaded, block_K, block_N>);
 // B_shared as it is stored: the same elements, consecutive k first
-// k = 4 (lane % 8) + value % 4, n = 32 wave + 16 (lane / 8 % 2) + 4 (lane / 16) + value / 4
+// k = 4 (lane % 8) + value % 4, n = 32 wave + 16 (lane / 32) + 8 (lane / 8 % 2) + 4 (lane / 16 % 2) + value / 4
 using B_shared_stored =
-    tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
-                               tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
-                               sequence<2, 1>, sequence<3, 1>>;
+    tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 2, 2, 4>>,
+                               tuple<sequence<2>, sequence<2, 2, 2, 1>>, tuple<sequence<0>, sequence<1, 3, 2, 0>>,
+                               sequence<2, 1>, sequence<4, 1>>;
 static_assert(tl::has_extents<B_shared_stored, block_K, block_N>);
 // A_shared as operand A, SrcB of MFMA: (T256 threads, V32 values each) -> (128 m, 32 k); MFMA step s of tile t of 16
 // rows takes values 8 t + 4 s + i, i < 4, of k = 8 (lane / 16) + 4 s + i
@@ -145,11 +147,12 @@ using A_shared_operand_layout =
 static_assert(tl::has_extents<A_shared_operand_layout, block_M, block_K>);
 // B_shared as operand B, SrcA of MFMA: (T256 threads, V32 values each) -> (32 k, 128 n); MFMA step s of tile t of 16
 // columns takes values 8 t + 4 s + i, i < 4, of k = 8 (lane / 16) + 4 s + i
-// k = 8 (lane / 16) + value % 8, n = 64 (wave % 2) + 16 (lane / 4 % 4) + 4 (value / 8) + lane % 4
+// k = 8 (lane / 16) + value % 8
+// n = 64 (wave % 2) + 32 (value / 16) + 8 (lane / 4 % 4) + 4 (value / 8 % 2) + lane % 4
 using B_shared_operand_layout =
-    tile_distribution_encoding<sequence<2>, tuple<sequence<4, 8>, sequence<2, 4, 4, 4>>,
-                               tuple<sequence<0, 2>, sequence<1, 2, 2>>, tuple<sequence<0, 0>, sequence<0, 1, 3>>,
-                               sequence<2, 1>, sequence<2, 1>>;
+    tile_distribution_encoding<sequence<2>, tuple<sequence<4, 8>, sequence<2, 2, 4, 2, 4>>,
+                               tuple<sequence<0, 2>, sequence<1, 2, 2>>, tuple<sequence<0, 0>, sequence<0, 2, 4>>,
+                               sequence<2, 2, 1>, sequence<1, 3, 1>>;
 static_assert(tl::has_extents<B_shared_operand_layout, block_K, block_N>);
 
 struct Kargs {
@@ -251,7 +254,7 @@ struct Kernel {
       // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
       // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
       // 32 VGPRs, for the tile's whole K
-      tl::block_gemm<WarpGemm, block_K, tl::Interleave<4>>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
+      tl::block_gemm<WarpGemm, block_K, tl::Interleave<2>>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
                                                            load_tile(B_shared_operand[ko % shared_stages]));
     }
 
@@ -259,7 +262,7 @@ struct Kernel {
     tile_elementwise_inout([](auto& C_local) { C_local = tl::max(C_local, 0.0f); }, C_local);
 
     // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
-    // a lane stores 2 x 16 bytes per row, 16 neighbouring columns at a time, where rows are aligned; elements are
+    // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; elements are
     // rounded once, to float16 (RN)
     auto C_tile = make_tile_window(C, make_tuple(number<block_M>{}, number<block_N>{}), {by * block_M, bx * block_N});
     store_tile(C_tile, tl::cast_tile<half_t>(C_local));

@@ -30,11 +30,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 of 255 registers
-// for tiles. Legal values: chunk in multiples of 16 (else T2C-S002); chunk x chunk, chunk x block_V and dim x
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too. Legal values: chunk in multiples of 16 (else T2C-S002); chunk x chunk, chunk x block_V and dim x
 // block_V in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at
 // most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit
-// 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; decisions that are listed after 'other' change, too.
+// 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why.
 //   parameter   here  new  gives
 //   chunk       64    32   36,864 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //                          and tiles or their swizzles in shared memory
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto Q = tl::tensor<tl::Aligned<16>>(Q_data, batch, tl::predicated(seq_len), heads, dim);
   const auto K = tl::tensor<tl::Aligned<16>>(K_data, batch, tl::predicated(seq_len), heads, dim);
   const auto V = tl::tensor<Alignment>(V_data, batch, tl::predicated(seq_len), heads, tl::predicated(dim_v));
@@ -163,8 +163,8 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(V(b, tl::all, h, tl::all).tile(t, bv * block_V), V_shared[c % num_stages]);
   };
   // cp.async pipeline: while iteration c computes on tile c, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last; in later iterations the barrier orders WAR: all threads have read state_shared
-  // before any overwrites it  [pipeline.loop.cp-async]
+  // tile, empty after the last; in later iterations the barrier at their start orders WAR: all threads have read
+  // state_shared before any overwrites it  [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(seq_len, chunk);
   TL_NO_UNROLL
   for (int c = 0; c < num_stages - 1; ++c) {

@@ -30,11 +30,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 28,672 bytes of shared memory and 32 of 255 registers
-// for tiles. Legal values: block_K in multiples of 32 (else T2C-S002); block_M x block_N in equal parts for all
+// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
+// change, too. Legal values: block_K in multiples of 32 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021). A
 // GEMM that is smaller than 16 x 8 x 32 along a side runs on FMAs. Tiles must fit 166,912 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// (else T2C-L020). The command rejects others, and states why.
 //   parameter   here  new  gives
 //   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles
 //                     128  45,056 bytes of shared memory and 64 of 255 registers for tiles
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(threads)
                      int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto X = tl::tensor<Alignment>(X_data, tl::predicated(M), tl::predicated(K));
   const auto W = tl::tensor<Alignment>(W_data, tl::predicated(N), tl::predicated(K / 4));
   const auto Y = tl::tensor<Alignment>(Y_data, tl::predicated(M), tl::predicated(N));
@@ -132,8 +132,8 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(W.tile(bx * block_N, ko * (block_K / 4)), packed[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last; in later iterations the barrier orders WAR: all threads have read W_shared before
-  // any overwrites it  [pipeline.loop.cp-async]
+  // tile, empty after the last; in later iterations the barrier at their start orders WAR: all threads have read
+  // W_shared before any overwrites it  [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(K, block_K);
   TL_NO_UNROLL
   for (int ko = 0; ko < num_stages - 1; ++ko) {

@@ -46,15 +46,14 @@
 //   block_M     128   64   32,768 bytes of LDS and 109 of 256 registers for tiles
 //                     256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
 //                          65,536, K_shared 16,384, V_shared 16,384
-//   block_N     64    32   16,384 bytes of LDS and 146 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   block_N     64    32   16,384 bytes of LDS and 146 of 256 registers for tiles
 //                     128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
 //                          32,768, K_shared 32,768, V_shared 32,768
 //   num_stages  2     1    32,768 bytes of LDS and 186 of 256 registers for tiles; the same kernel
 //                     3    65,536 bytes of LDS and 186 of 256 registers for tiles; 2 stages used
 //   threads     256   128  65,536 bytes of LDS and 308 of 512 registers for tiles; other partition among waves, tiles
 //                          or their swizzles in LDS and operands in registers
-//                     512  32,768 bytes of LDS and 93 of 256 registers for tiles; other partition among waves and tiles
-//                          or their swizzles in LDS
+//                     512  32,768 bytes of LDS and 93 of 256 registers for tiles; other partition among waves
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,

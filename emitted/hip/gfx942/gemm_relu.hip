@@ -34,15 +34,15 @@
 //   parameter   here  new  gives
 //   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
 //                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
-//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
-//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles; other tiles or their swizzles in LDS
+//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
 //   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
 //                     64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
 //   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
 //                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used; the same kernel
-//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves and
-//                          tiles or their swizzles in LDS
-//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves
+//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves
+//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves and tiles
+//                          or their swizzles in LDS
 //
 // If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
 // 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
@@ -86,9 +86,10 @@ struct Shared {
   // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
   // [layout.gemm.widest-swizzle]
   tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B>, shared_stages> A_shared;
-  // 16,384 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
-  // [layout.gemm.widest-swizzle]
-  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, shared_stages> B_shared;
+  // 16,384 bytes in 2 stages; rows interleaved by 4, as an MFMA takes them along K: rows 4 q to 4 q + 3 of column n
+  // are the 8 bytes from 8 * (128 * q + n) on, but the tile's 16-byte chunk c is at c ^ ((c / 8) % 4)
+  // [layout.gemm.mfma-interleaved-rows]
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::InterleavedRows<4>>, shared_stages> B_shared;
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
@@ -96,10 +97,11 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // ---- registers: 80 per thread for tiles, 16 of which hold the next tile; up to 32 for operands of a GEMM ------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; i = 64 (wave / 2) + 16 (value / 16) + lane % 16, j = 64
-// (wave % 2) + 16 (lane / 16) + value % 16; value 16 m + 4 r + t is register r of MFMA t, of 4 that interleave their
-// columns, in the wave's 16 rows from 16 m  [layout.gemm.mfma-accumulator]
-using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl::Interleave<4>>;
+// 2), a lane 8 neighbouring columns of a row at a time; i = 64 (wave / 2) + 16 (value / 16) + lane % 16, j = 64
+// (wave % 2) + 32 (value / 8 % 2) + 8 (lane / 16) + value % 8; value 8 (2 m + n) + 2 r + t is register r of MFMA t,
+// of 2 that interleave their columns, in the wave's 16 rows from 16 m and 32 columns from 32 n
+// [layout.gemm.mfma-accumulator]
+using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl::Interleave<2>>;
 
 // Each block computes a tile of C.
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
@@ -129,12 +131,12 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per thread.
-  // tl::load issues 2 x 16 bytes + 2 x 16 bytes per lane, 4 vector-memory loads in flight per wave where rows are
+  // tl::load issues 2 x 16 bytes + 4 x 8 bytes per lane, 6 vector-memory loads in flight per wave where rows are
   // 16-byte aligned, else single elements. The wide ones are buffer loads where a tile starts in the tensor and
   // 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of its tile that the tensor has:
   // past them loads give zeros; a lane past the last column takes an offset past the buffer's end
   tl::Staged<tl::half, block_M, block_K, threads> A_shared_next;
-  tl::Staged<tl::half, block_K, block_N, threads> B_shared_next;
+  tl::StagedRows<tl::half, block_K, block_N, threads, 4> B_shared_next;
   auto load = [&](int ko) TL_INLINED_LAMBDA {
     // gemm_relu.py:22-23
     tl::load(A.tile(by * block_M, ko * block_K), A_shared_next);
@@ -159,10 +161,9 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     if (ko + 2 < num_iterations) load(ko + 2);
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from LDS through VGPRs by
-    // ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; B from LDS through VGPRs,
-    // 8 bytes per lane and read, free of bank conflicts among the 16 lanes (0-15; ...) of a phase, each of columns
-    // at one k: v_perm_b32 packs pairs of k; operands from LDS take 32 VGPRs, for 1 step of 32 along K
+    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
+    // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
+    // 32 VGPRs, for 1 step of 32 along K
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
-  // a lane stores 2 x 16 bytes per row, 16 neighbouring columns at a time, where rows are aligned; elements are
+  // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; elements are
   // rounded once, to float16 (RN)
   tl::copy(C_local, C.tile(by * block_M, bx * block_N));
 }

@@ -37,6 +37,8 @@ def stored(name: str, *, target: str = "hip:gfx942", threads: int = 256, **chang
 def test_k_across_the_rows(target: str) -> None:
     assert str(stored("B_shared", target=target)) == "rows interleaved by 4"
     assert str(stored("A_shared", target=target)) == "128-byte swizzle"
+    of_8_bytes = {"depth": "32", "a": "(128, 32)"}
+    assert str(stored("B_shared", target=target, **of_8_bytes)) == "rows interleaved by 4"
     transposed = {"a": "(64, 128)", "options": ", transpose_A=True"}
     assert str(stored("A_shared", target=target, **transposed)) == "rows interleaved by 4"
 
@@ -48,7 +50,7 @@ def test_a_lane_has_neighbouring_columns_of_two_mfmas() -> None:
 
 KEPT = {
     "reads that transpose": {"target": "hip:gfx950"},
-    "pieces that threads have not equally": {"depth": "32", "a": "(128, 32)"},
+    "pieces that threads have not equally": {"depth": "16", "a": "(128, 16)"},
     "columns that are no whole pieces of 4 lanes": {"columns": "48", "threads": 64},
     "one wave along M": {"options": ", policy=T.GemmWarpPolicy.FullCol"},
     "converted": {"load": "T.copy(X[k * 64, 128], B_shared)"},

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
+    INSTRUCTION,
     PIPELINE,
     REGISTER_SHARES,
     SCHEDULE,
@@ -22,7 +23,7 @@ from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.tma import producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
-from tile2cu.plan.launch_bounds import asked_blocks
+from tile2cu.plan.launch_bounds import asked_blocks, registers_of_thread
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.styles.base.comments import WIDTH, ascii_only, file_of, listed, rule_line, wrapped
@@ -53,13 +54,13 @@ def sizes(resolved: Resolved, printer: Printer, said: frozenset[str], tiles: int
     """
     declared = [] if resolved.namespace else [*_constants(resolved, printer, said)]
     declared += [*_stages(resolved), *_written_stages(resolved), *_loads(resolved)]
-    declared += _threads(resolved)
+    declared += _threads(resolved, _unbounded_occupancy(resolved, tiles, operands))
     declared += [*_register_shares(resolved), *_waves_per_simd(resolved, tiles, operands), *_least_blocks(resolved)]
     return Section(rule_line("sizes"), tuple(declared))
 
 
-def _threads(resolved: Resolved) -> Iterator[Declaration]:
-    """The threads of the block, or of its groups."""
+def _threads(resolved: Resolved, occupancy: tuple[str, ...]) -> Iterator[Declaration]:
+    """The threads of the block, or of its groups; `occupancy` is about the workgroups of a CU."""
     launch = resolved.launch
     if launch.shares:
         about = "of each group; groups work independently: T.ws"
@@ -67,7 +68,7 @@ def _threads(resolved: Resolved) -> Iterator[Declaration]:
         total = " + ".join(f"threads[{group}]" for group in range(launch.groups))
         yield Declaration(f"constexpr int block_threads = {total};")
         return
-    yield Declaration(f"constexpr int threads = {launch.threads};", _threads_about(resolved))
+    yield Declaration(f"constexpr int threads = {launch.threads};", (*_threads_about(resolved), *occupancy))
     if launch.groups > 1:
         about = "of so many threads each, which work independently: T.ws"
         yield Declaration(f"constexpr int groups = {launch.groups}, block_threads = threads * groups;", (about,))
@@ -144,6 +145,17 @@ def _waves_per_simd(resolved: Resolved, tiles: int, operands: int) -> Iterator[D
         about += f"then keeps MFMA accumulators in VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
         text = f"constexpr int waves_per_simd_by_registers = {waves};"
         yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(resolved, waves, tiles, operands))))
+
+
+def _unbounded_occupancy(resolved: Resolved, tiles: int, operands: int) -> tuple[str, ...]:
+    """The occupancy of a kernel with MFMAs whose bounds ask for no number of waves."""
+    launch, facts = resolved.launch, resolved.facts
+    has_mfma = any(facts[op, INSTRUCTION].name.startswith("v_mfma") for op in statements(launch.body, Gemm))
+    if not resolved.target.is_amd or not has_mfma or facts.get(launch, WAVES_PER_SIMD) is not None:
+        return ()
+    limit, most = registers_of_thread(resolved), resolved.target.max_registers
+    about = f"at most {limit} registers per thread, of a SIMD's {most} per lane, AccVGPRs among them"
+    return (*wrapped(about), *wrapped(_occupancy(resolved, most // limit, tiles, operands)))
 
 
 def _occupancy(resolved: Resolved, waves: int, tiles: int, operands: int) -> str:

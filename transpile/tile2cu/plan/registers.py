@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tile2cu.analysis.accesses import parts_of
-from tile2cu.core.decisions import LAYOUT, PIPELINE, REGISTER_SHARES, SCHEDULE
+from tile2cu.core.decisions import LAYOUT, PIPELINE, REGISTER_SHARES, SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
@@ -154,17 +154,19 @@ def _fragment_registers(resolved: Resolved) -> int:
     return -(-size // 4)
 
 
-def staged_registers(copy: Copy, threads: int) -> int:
+def staged_registers(copy: Copy, threads: int, rows: int) -> int:
     """The registers in which a tile waits (headers/tl/common/cdna/staged.h): pieces of up to 16 bytes, as stored."""
-    count, width = staged_loads(copy, threads)
+    count, width = staged_loads(copy, threads, rows)
     return count * -(-width // 4)
 
 
-def staged_loads(copy: Copy, threads: int) -> tuple[int, int]:
-    """(loads that a thread issues for a tile, bytes of each) of aligned rows."""
+def staged_loads(copy: Copy, threads: int, rows: int) -> tuple[int, int]:
+    """(loads that a thread issues for a tile, bytes of each) of aligned rows; `rows` neighbours are one thread's."""
     extents, source = copy.dst.buffer.static_shape, copy.src.buffer.dtype
     vector = min(extents[-1] & -extents[-1], 16 // max(source.bytes, copy.dst.buffer.dtype.bytes))
-    return _per_thread(prod(extents) // vector, threads), vector * source.bytes
+    if rows > 1 and prod(extents) // (rows * vector) % threads:
+        vector //= 2
+    return _per_thread(prod(extents) // (rows * vector), threads) * rows, vector * source.bytes
 
 
 def _prefetched(loop: Loop, resolved: Resolved) -> int:
@@ -174,7 +176,9 @@ def _prefetched(loop: Loop, resolved: Resolved) -> int:
     staged = pipeline.copies if pipeline is not None and pipeline.staged else ()
     lines = schedule.copies if isinstance(schedule, InOrder) else ()
     ahead = (_per_thread(prod(each.dst.buffer.static_shape), threads) * each.src.buffer.dtype.bytes for each in lines)
-    return sum(staged_registers(each, threads) for each in staged) + sum(-(-size // 4) for size in ahead)
+    rows = [resolved.facts[each.dst.buffer, SHARED_LAYOUT].rows_interleaved for each in staged]
+    tiles = sum(staged_registers(each, threads, count) for each, count in zip(staged, rows, strict=True))
+    return tiles + sum(-(-size // 4) for size in ahead)
 
 
 def _per_thread(pieces: int, threads: int) -> int:

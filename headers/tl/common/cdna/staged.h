@@ -27,10 +27,13 @@ template <int threads, int rows, int cols, int vector, int together> struct Chun
 };
 
 // The registers of `threads` threads for a tile of rows x cols, in pieces of up to 16 bytes, of `together` neighbouring
-// rows per thread: written by tl::load, and stored by tl::store to a tile of element type As.
+// rows per thread: written by tl::load, and stored by tl::store to a tile of element type As. Pieces of several rows
+// have up to 8 bytes where threads would not have equally many of 16.
 template <class T, int rows, int cols, int threads, class As = T, int together = 1> struct Staged {
   static constexpr int widest = sizeof(T) < sizeof(As) ? sizeof(As) : sizeof(T);
-  static constexpr int vector = smaller(power_of_two_in(cols), 16 / widest), bytes = vector * int(sizeof(T));
+  static constexpr int most = smaller(power_of_two_in(cols), 16 / widest);
+  static constexpr bool is_halved = together > 1 && rows / together*(cols / most) % threads != 0;
+  static constexpr int vector = is_halved ? most / 2 : most, bytes = vector * int(sizeof(T));
   using Pieces = ChunksOfRows<threads, rows, cols, vector, together>;
   StagedBits<bytes> piece[Pieces::turns];
 };

@@ -150,12 +150,12 @@ def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
 def mfma_interleaved_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     """An operand of 16-bit elements whose K runs across the rows of the tensor is transposed as it is stored.
 
-    A thread loads 16 bytes of each of 4 neighbouring rows, and stores the 4 elements of each column side by side: a
-    lane then reads its operands of one or two MFMAs together, where it would otherwise read single elements, or pair
-    the rows that it has read (v_perm_b32). The permutations are the same, but are executed once for an element, not by
-    each wave that reads it.
+    A thread loads 16 bytes of each of 4 neighbouring rows, or 8 where the block has twice as many threads as the tile
+    has such pieces, and stores the 4 elements of each column side by side: a lane then reads its operands of one or two
+    MFMAs together, where it would otherwise read single elements, or pair the rows that it has read (v_perm_b32). The
+    permutations are the same, but are executed once for an element, not by each wave that reads it.
 
-    Shapes: rows in 4s, columns in 8s; the threads of the block have equal numbers of such pieces.
+    Shapes: rows in 4s, columns in 32s; the threads of the block have equal numbers of such pieces.
     Gives: a SharedLayout with interleaved rows, for a tile that is written by whole copies from tensors of its type,
     and read by MFMAs across its rows only; of B by more waves than one.
     """
@@ -323,13 +323,13 @@ def _may_interleave(buffer: Buffer, context: Context) -> bool:
 
 
 def _has_whole_groups(buffer: Buffer, context: Context) -> bool:
-    """Whether the threads of the block have equal numbers of 4 x 16 bytes of the tile."""
+    """Whether the threads of the block have equal numbers of 4 x 16 bytes of the tile, or of 4 x 8."""
     if buffer.scope is not Scope.SHARED or buffer.rank != 2 or buffer.of is not None or viewed(context.launch, buffer):
         return False
     if buffer.dtype.bits != 16 or buffer.dtype.bytes in context.target.transposing_reads:
         return False
     (rows, cols), wide = buffer.static_shape, WIDEST_READ // buffer.dtype.bytes
-    return rows % RUN == 0 and cols % (4 * wide) == 0 and rows // RUN * (cols // wide) % context.launch.threads == 0
+    return rows % RUN == 0 and cols % (4 * wide) == 0 and rows // RUN * (cols // wide) * 2 % context.launch.threads == 0
 
 
 def _is_whole_load(copy: Copy, buffer: Buffer) -> bool:

@@ -52,7 +52,8 @@ def about_overlap(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> s
     """What overlaps with what."""
     names = ", ".join(map(printer.names, op.reads))
     published = f"; in iteration 0 the barrier also publishes {names}" if names else ""
-    published += f"; in later iterations the barrier orders {in_words(op.ended, printer.names)}" if op.ended else ""
+    barrier = "the barrier" if names else "the barrier at their start"
+    published += f"; in later iterations {barrier} orders {in_words(op.ended, printer.names)}" if op.ended else ""
     if op.stores and op.stages == 1:
         text = f"Register-staged pipeline: tile {k} + 1 loads into registers while iteration {k} computes on tile {k}"
     elif op.stores:

@@ -8,7 +8,7 @@ from tile2cu.core.layout import Replicated
 from tile2cu.core.mfma_layout import MfmaTile
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import copy_ops, ops, structure
-from tile2cu.plan.claims import ElementsTogether, Evicts, Executes, Streams
+from tile2cu.plan.claims import ElementsTogether, Evicts, Executes, Streams, TotalsOnly
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.plan.traversal import operations
@@ -40,6 +40,10 @@ _VALUES = (
     "wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one "
     "after another: one value of 32 bits, two of 16 or four of 8 per VGPR"
 )
+
+
+# Of what only the style tl does: hints for caches, vectors of elements, and their order as they are unpacked.
+_OF_STYLE_TL = (Evicts, Streams, ElementsTogether, TotalsOnly)
 
 
 class CkKernel(Statements):
@@ -136,7 +140,7 @@ class CkKernel(Statements):
                 return self.control(op)
             case _:
                 text = self._text(op)
-        claims = [each for each in op.claims if not isinstance(each, (Evicts, Streams, ElementsTogether))]
+        claims = [each for each in op.claims if not isinstance(each, _OF_STYLE_TL)]
         if isinstance(op, ops.Mma):  # the style stores operands and reads them in its own way
             claims = [self.gemms.executed(each) if isinstance(each, Executes) else each for each in claims]
         if isinstance(op, structure.Elementwise) and op.scales is not None:

@@ -51,8 +51,8 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
         assert isinstance(store.source, Copy)
         tiles.append(staged_tile(store.source, printer, store.rows))
         registers[id(store.source)] = tiles[-1].name
-    count = sum(staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy))
-    loads = [staged_loads(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)]
+    copies = [(each.source, op.threads, each.rows) for each in op.stores if isinstance(each.source, Copy)]
+    count, loads = sum(staged_registers(*each) for each in copies), [staged_loads(*each) for each in copies]
     aligned = all(each.aligned for each in op.stores)
     buffers = [each.buffer for each in op.stores]
     about = [f"// {line}" for line in _staged_about(tiles, loads, buffers, count, aligned=aligned)]
