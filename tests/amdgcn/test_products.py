@@ -146,3 +146,24 @@ def test_pipelined_gemm_of_ragged_sizes() -> None:
         if k % 8 == 0 and n % 8 == 0:  # else elements are stored one by one
             assert cost.measured.lds.cycles == cost.measured.lds.ideal
         assert cost.count("scratch") == 0
+
+
+def test_operands_are_transposed_by_8_bytes_where_threads_have_no_16() -> None:
+    """B of 32 x 128 has 128 pieces of 4 x 16 bytes, for 256 threads: each loads 4 x 8, and lanes read 16."""
+    kernel = tile2cu.load(
+        EXAMPLES / "gemm_relu.py", target="hip:gfx942", device="sim", check=True, options={"statistics": True},
+        threads=256,
+    )  # fmt: skip
+    assert "tl::StagedRows<tl::half, block_K, block_N, threads, 4> B_shared_next;" in kernel.source
+    permutations = []
+    calls = (gemm_relu(130, 136, 40), gemm_relu(5, 3, 7, exact=False), gemm_relu(128, 128, 64), gemm_relu(128, 128, 32))
+    for call in calls:
+        call.check(kernel)
+        assert kernel.report is not None and kernel.report.is_clean
+        permutations.append(kernel.costs[0].executed("v_perm_b32"))
+    assert permutations[-2] - permutations[-1] == 32 * 128 // 2 // 64  # words of a tile of B
+    (cost,) = kernel.costs  # of the last call: one tile
+    assert cost.measured is not None and cost.measured.lds.cycles == cost.measured.lds.ideal
+    # Each of two waves along M, or N, reads its half of A, or B, by 16 bytes.
+    assert cost.executed("ds_read") == cost.executed("ds_read_b128") == 2 * 2 * 128 * 32 * 2 // (64 * 16)
+    assert cost.executed("buffer_load_dwordx2") == 32 * 128 * 2 // (64 * 8)
