@@ -21,6 +21,7 @@ from tests.amdgcn.chips import require_compiler
 from tests.amdgcn.code import assert_fits, assert_well_compiled
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
 from tests.host.more_calls import MORE, Case
+from tile2cu_runtime.amdgcn import CodeObject
 from tile2cu_runtime.hip import CODE_OBJECT, code_object_commands
 
 pytestmark = pytest.mark.needs("ck")
@@ -72,6 +73,17 @@ def test_tiles_are_stored_where_a_comment_computes(path: Path, tmp_path: Path) -
     source.write_text(text, encoding="utf-8")
     (command, *_) = code_object_commands(str(source), architecture="gfx942", needs=("composable_kernel",))
     run([*command, "-w", "-I", str(path.parent), "-fsyntax-only"])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", sorted((ROOT / "emitted/ck").rglob("*.hip")), ids=lambda path: path.stem)
+def test_no_emitted_source_spills(path: Path, tmp_path: Path) -> None:
+    """Also of operands of 8 bits, whose bytes would be in registers of their own."""
+    (command, *_) = code_object_commands(str(path), architecture="gfx942", needs=("composable_kernel",))
+    run([*command[:-1], str(tmp_path / CODE_OBJECT)])
+    assert_fits(tmp_path / CODE_OBJECT)
+    code = CodeObject.load(tmp_path / CODE_OBJECT)
+    assert not [name for name in code.kernel_names if code.kernel(name).spills]
 
 
 SCALED_ROWS = """

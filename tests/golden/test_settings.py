@@ -17,7 +17,7 @@ from tile2cu.api import resolved_kernels
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import EmitOptions
 from tile2cu.core.program import Loop
-from tile2cu.emitter import Resolved, emit_kernel, seen_by
+from tile2cu.emitter import Resolved, emit_kernel, seen_by, with_namespaces
 from tile2cu.emitter.settings import Design, differences
 from tile2cu.targets import find
 
@@ -72,7 +72,7 @@ def launches_of(golden: Golden, path: Path, **values: object) -> tuple[Resolved,
         target=seen_by(golden.style, find(golden.target)),
         bindings={**golden.bindings, **values},
     )
-    return tuple(replace(each, decide=None) for each in found)
+    return tuple(replace(each, decide=None) for each in with_namespaces(found))
 
 
 def shared_bytes(manifest: str) -> int:
