@@ -143,20 +143,38 @@ template <class From, class To> CUTE_DEVICE void convert_each(const From& from, 
   for (int i = 0; i < cute::size(to); ++i) to(i) = Target(from(i));
 }
 
+// An element's bits, zeros where it is not `wanted`. In a register of 32 bits the zeros are written before the load; of a
+// register's half after it, which would wait for it.
+template <class T> CUTE_DEVICE uint32_t bits_or_zero(const T& element, bool wanted) {
+  uint32_t bits = 0;
+  if (wanted) bits = reinterpret_cast<const cute::uint_bit_t<cute::sizeof_bits_v<T>>&>(element);
+  return bits;
+}
 // Loads single elements, with zeros out of bounds, and stores each thread's neighbours by one access of 16 bytes. The
 // partitions' first mode has the neighbours.
 template <class At, class End, class From, class To>
 CUTE_DEVICE void load_and_pack(const At& at, const End& end, const From& from, To&& to) {
   using namespace cute;
   using Source = typename From::value_type;
+  using Target = typename std::decay_t<To>::value_type;
   const auto at_v = group_modes<1, rank_v<At>>(at);
   const auto from_v = group_modes<1, rank_v<From>>(from);
   auto to_v = group_modes<1, rank_v<std::decay_t<To>>>(to);
-  auto packed = make_tensor<typename std::decay_t<To>::value_type>(Int<decltype(size<0>(at_v))::value>{});
+  constexpr int n = decltype(size<0>(at_v))::value;
   CUTE_UNROLL
   for (int v = 0; v < size<1>(at_v); ++v) {
-    CUTE_UNROLL
-    for (int i = 0; i < size(packed); ++i) packed(i) = inside(at_v(i, v), end) ? Source(from_v(i, v)) : Source(0);
+    auto packed = make_tensor<Target>(Int<n>{});
+    if constexpr (std::is_same<Source, Target>::value && sizeof(Source) < 4) {
+      constexpr int in_word = 4 / sizeof(Source);
+      auto words = recast<uint32_t>(packed);
+      clear(words);
+      CUTE_UNROLL
+      for (int i = 0; i < n; ++i)
+        words(i / in_word) |= bits_or_zero(from_v(i, v), inside(at_v(i, v), end)) << i % in_word * sizeof_bits_v<Source>;
+    } else {
+      CUTE_UNROLL
+      for (int i = 0; i < n; ++i) packed(i) = Target(inside(at_v(i, v), end) ? Source(from_v(i, v)) : Source(0));
+    }
     copy(AutoVectorizingCopyWithAssumedAlignment<128>{}, packed, to_v(_, v));
   }
 }
