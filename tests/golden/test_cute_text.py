@@ -39,3 +39,14 @@ def test_an_accumulator_is_partitioned_and_stored_by_the_mma_that_writes_it(path
         assert partitions[tile] == mma
         for stored in re.findall(rf"tl::tma_store\w*(?:<\w+>)?\((\w+)\{{\}}, {tile}\b", text):
             assert stored == mma
+
+
+def test_the_launcher_says_how_rows_without_alignment_are_accessed(path: Path) -> None:
+    text = re.sub(r"\n *// ", " ", path.read_text(encoding="utf-8"))
+    for others in re.findall(r"// Accesses of .* have up to \d+ bytes where .* aligned; else (.*?)  \[", text):
+        assert others == "they are of single elements"
+    copies = re.search(r"template <class Alignment> struct Copies \{(.*?)\n\};", text, re.DOTALL)
+    packs = re.search(
+        r"_copy =[^;]*UniversalCopy<(\w+)>, \1>[^;]*Shape<(_1, )?_(8|16)>>\{\}\)\)", copies[1] if copies else ""
+    )
+    assert bool(packs) == ("tl::copy_tile stores" in text)

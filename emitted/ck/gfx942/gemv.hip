@@ -263,8 +263,8 @@ extern "C" tl_status gemv(const void* A, const void* B, void* C, int N, int K, v
   const tl_status status = gemv_supports(N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B) || !tl::aligned<2>(C)) return TL_MISALIGNED;
-  // Accesses of all tensors have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
-  // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of all tensors have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 ? gemv_kernel<tl::Aligned<16>> : gemv_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(N);
   return tl::launch(

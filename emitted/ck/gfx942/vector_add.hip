@@ -137,8 +137,8 @@ extern "C" tl_status vector_add(const void* A, const void* B, void* C, int N, vo
   const tl_status status = vector_add_supports(N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
-  // Accesses of all tensors have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
-  // its addresses, and its accesses are narrower  [vector.tensor.alignment]
+  // Accesses of all tensors have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment]
   const auto chosen = N % 4 == 0 ? vector_add_kernel<tl::Aligned<16>> : vector_add_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(N);
   return tl::launch(

@@ -293,8 +293,8 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
-  // Accesses of X, W and Y have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
-  // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of X, W and Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of
+  // single elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 64 == 0 && N % 4 == 0 ? w2a8_gemm_kernel<tl::Aligned<16>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);

@@ -247,8 +247,8 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
-  // Accesses of X and W have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of X and W have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 64 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid = Kernel::GridSize(M, N);
   return tl::launch(

@@ -114,7 +114,8 @@ using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFIL
                                         Layout<Shape<_128>>{}, Layout<Shape<_8>>{}));
 using packed_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, uint8_t>{},
                                              Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _16>>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
+// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements, of which tl::copy_tile stores
+// a thread's neighbours to shared memory together
 template <class Alignment> struct Copies {
   using scales_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
                                                Layout<Shape<_8, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
@@ -262,8 +263,8 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   const tl_status status = dequant_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z) || !tl::aligned<2>(Y)) return TL_MISALIGNED;
-  // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K / group_size % 16 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);

@@ -285,8 +285,8 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<8>(Y)) return TL_MISALIGNED;
-  // Accesses of Y have up to 8 bytes where all of these rows are 8-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 8 bytes where all of these rows are 8-byte aligned; else they are of single elements
+  // [vector.tensor.alignment-dispatch]
   const auto chosen = N % 2 == 0 ? w2a8_gemm_kernel<tl::Aligned<8>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream, make_X_map(X, M, K),

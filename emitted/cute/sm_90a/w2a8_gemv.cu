@@ -93,7 +93,8 @@ using packed_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>
                                                   Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
 using packed_load = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, uint8_t>{},
                                              Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
+// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements, of which tl::copy_tile stores
+// a thread's neighbours to shared memory together
 template <class Alignment> struct Copies {
   using x_copy =
       decltype(make_tiled_copy(Copy_Atom<UniversalCopy<int8_t>, int8_t>{}, Layout<Shape<_64>>{}, Layout<Shape<_16>>{}));
@@ -203,8 +204,8 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
-  // Accesses of X and W have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of X and W have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
+  // elements  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 64 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(X),

@@ -7,7 +7,6 @@ from tile2cu.analysis.sync_calls import starts_early, syncs_grid
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
 from tile2cu.core.expr import Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
-from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.execution import shared_asked
 from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits, whole_sizes
@@ -114,7 +113,7 @@ def _host_launch(written: Written, number: int, launches: tuple[Written, ...], s
     return HostLaunch(
         namespace=resolved.namespace,
         about=f"{place}  launch {number} of {count}" if resolved.namespace else "",
-        choice=_choice(resolved, printer, written.multiples),
+        choice=_choice(written, style),
         grid=own_grid if style.functor else grid_text(resolved, printer),
         tiles=_staying(resolved, printer),
         call=_launch(written, style),
@@ -369,8 +368,9 @@ def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
-def _choice(resolved: Resolved, printer: Printer, more: tuple[Multiple, ...]) -> tuple[Declaration, ...]:
+def _choice(written: Written, style: Style) -> tuple[Declaration, ...]:
     """Which of the kernel's two forms runs, where a run-time size decides how rows start."""
+    resolved, printer, more = written.resolved, written.printer, written.multiples
     conditions = aligned_when(resolved, more)
     if not conditions:
         return ()
@@ -379,8 +379,8 @@ def _choice(resolved: Resolved, printer: Printer, more: tuple[Multiple, ...]) ->
     unknown = [printer.names(each.name) for each in viewed_tensors(resolved) if resolved.row_alignment(each) == 0]
     of = "all tensors" if more or not unknown else listed(unknown)
     comment = (
-        f"Accesses of {of} have up to {bytes_} bytes where all of these rows are {bytes_}-byte aligned; else each copy "
-        f"tests its addresses, and its accesses are narrower  [{rule_of_rows(resolved)}]"
+        f"Accesses of {of} have up to {bytes_} bytes where all of these rows are {bytes_}-byte aligned; else "
+        f"{style.unaligned}  [{rule_of_rows(resolved)}]"
     )
     kernel = resolved.function
     text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED}<{bytes_}>> : {kernel}<{ANY_ALIGNMENT}>;"

@@ -45,6 +45,10 @@ class Style(Protocol):
     def checked_by(self) -> str:
         """The option with which `tile2cu run` executes the kernel: empty for the CPU engine and its checks."""
 
+    @property
+    def unaligned(self) -> str:
+        """What accesses of rows without a known alignment do, in the instance for any."""
+
     def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
         """What the style's kernels ask of run-time sizes, besides what every launcher checks."""
 

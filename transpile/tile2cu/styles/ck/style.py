@@ -36,6 +36,7 @@ class Ck:
     )
     printing_own = ""
     checked_by = "--device sim"
+    unaligned = "they are of single elements"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""

@@ -1,6 +1,6 @@
 """Copies of tiles: by tiled copies between memories, and between memory and fragments."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator
@@ -28,6 +28,7 @@ class CopyType:
     name: str
     aligned: str
     other: str
+    packs: bool = False  # whether the other one stores a thread's neighbours to shared memory together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +184,10 @@ class Copies:
         parts = wide if packs and by_vectors else narrow
         other = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {parts}))"
         aligned = f"decltype(make_tiled_copy(Copy_Atom<{atom}, {element}>{{}}, {wide}))"
-        return self._add(wish, aligned if by_vectors else other, other, place, vector)
+        name = self._add(wish, aligned if by_vectors else other, other, place, vector)
+        if packs and by_vectors:
+            self.types = [replace(each, packs=True) if each.name == name else each for each in self.types]
+        return name
 
     def _row_bytes(self, tile: Buffer) -> int:
         """The distance of a shared tile's rows."""

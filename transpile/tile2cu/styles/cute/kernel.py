@@ -136,7 +136,9 @@ class CuteKernel(Parts):
             return
         bytes_ = self.plan.tensors.instance
         about = f"accesses of up to {bytes_} bytes where all rows are {bytes_}-byte aligned, else single elements"
-        yield Declaration("template <class Alignment> struct Copies {", (about,))
+        if any(each.packs for each in types):
+            about += f", of which {words.COPY_TILE} stores a thread's neighbours to shared memory together"
+        yield Declaration("template <class Alignment> struct Copies {", tuple(wrapped(about)))
         yield from (Declaration(f"using {each.name} = {each.other};") for each in types)
         yield Declaration("};")
         yield Declaration(f"template <> struct Copies<{ALIGNED}<{bytes_}>> {{")

@@ -36,6 +36,7 @@ class Cute:
     )
     printing_own = ""
     checked_by = "--device ptx"
+    unaligned = "they are of single elements"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""

@@ -57,6 +57,7 @@ class Tl:
     )
     printing_own = f"Where one warpgroup has the tile, {tl.PRINT_OWN} prints it from that warpgroup's threads."
     checked_by = ""
+    unaligned = "each copy tests its addresses, and its accesses are narrower"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """None: all names of headers/tl are qualified."""
