@@ -193,6 +193,7 @@ def test_what_a_vectors_elements_share_is_computed_once() -> None:
 
 def test_a_predicated_element_that_all_iterations_read_is_loaded_once() -> None:
     source = cute_source("gemm_fp8_scaled.py", target="cuda:sm_80", parts=1)
+    assert "// mma.m16n8k16.f32.f16.f16.f32 x 128 per warp" in source  # what float8 is multiplied by
     before, loop = source.partition("      left_scale(e) = ")[::2]
     assert before.count("tl::value_at(scales_B(_, k), bx * parts)") == 1
     assert "scales_B_value;" in loop.splitlines()[0] and "tl::value_at(scales_A(_, k), " in loop.splitlines()[0]

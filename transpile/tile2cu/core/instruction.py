@@ -94,7 +94,13 @@ def fma(a: DType, b: DType, accumulator: DType) -> MmaInstruction:
 
 
 def executed(mma: MmaInstruction, mnk: tuple[int, int, int], along_m: int, along_n: int) -> Counts:
-    """The instructions that each of `along_m` x `along_n` warps, waves or warpgroups executes for a tile M x N x K."""
+    """The instructions that each of `along_m` x `along_n` warps, waves or warpgroups executes for a tile M x N x K.
+
+    One of PTX that is computed `through` another type is several of that type: each reads as many bits of K.
+    """
+    if mma.through is not None and mma.name.startswith("mma.m"):
+        k = mma.k * mma.operands[0].bits // mma.through.bits
+        mma = mma_sync(mma.m, mma.n, k, mma.through, mma.accumulator)
     steps = mnk[0] // along_m // mma.m * (mnk[2] // mma.k)
     whole, rest = divmod(mnk[1] // along_n, mma.n)
     counts: Counts = ((mma, steps * whole),)
