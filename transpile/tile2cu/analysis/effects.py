@@ -131,6 +131,8 @@ class Effects:
     may_not_terminate: bool = False
 
     def __or__(self, other: "Effects") -> "Effects":
+        if self is NOTHING or other is NOTHING:
+            return other if self is NOTHING else self
         return Effects(
             reads=self.reads + other.reads,
             writes=self.writes + other.writes,
@@ -279,6 +281,7 @@ def _observable(stmt: Assert | Print | CallStmt) -> Effects:
 def evaluated(*exprs: Expr | None) -> Effects:
     """What evaluating expressions does: loads, calls that work among threads, the user's own functions."""
     found = NOTHING
+    names: set[Var] = set()
     for expr in exprs:
         parts = tuple(walk(expr)) if expr is not None else ()
         loads = (part for part in parts if isinstance(part, Call) and part.function.startswith("atomic_load"))
@@ -286,7 +289,7 @@ def evaluated(*exprs: Expr | None) -> Effects:
         for part in parts:
             match part:
                 case Var():
-                    found |= Effects(scalars_read=frozenset((part,)))
+                    names.add(part)
                 case Load(buffer=Buffer() as buffer):
                     found |= Effects(reads=(replace(_element(buffer, part.indices), single=id(part) in atomic),))
                 case Address(buffer=Buffer() as buffer):
@@ -295,7 +298,7 @@ def evaluated(*exprs: Expr | None) -> Effects:
                     found |= _called(part)
                 case _:
                     pass
-    return found
+    return found | Effects(scalars_read=frozenset(names)) if names else found
 
 
 def _element(buffer: Buffer, indices: tuple[Expr, ...]) -> Access:

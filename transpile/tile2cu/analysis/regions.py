@@ -38,7 +38,7 @@ def without(extent: Extent, local: frozenset[Var], values: Mapping[Var, Expr]) -
     """An extent as it is known where `local` names are not: with their `values` in their place, else anywhere."""
     if extent is None:
         return None
-    for _ in range(len(values) + 1):
+    for _ in range(len(values) + 1 if values else 0):
         if not any(var in values for end in extent for var in names(end)):
             break
         known = cast(Mapping[Expr, Expr], values)

@@ -12,14 +12,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 
 from tile2cu.analysis.accesses import overwrites
-from tile2cu.analysis.bounds import Bounds, bounds_of
-from tile2cu.analysis.control import Place, places
+from tile2cu.analysis.bounds import bounds_of
+from tile2cu.analysis.control import places
 from tile2cu.analysis.dependence import conflicts, same_storage
 from tile2cu.analysis.effects import Access, Effects, own_effects
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Expr, Unary, Var, binary, negated, static_value
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, If, Launch, Loop, Parallel, Scope, Stmt, While
 
 Body = tuple[Stmt, ...]
@@ -69,40 +71,40 @@ class _Place:
 
 def violations(before: Launch, after: Launch) -> Iterator[Violation]:
     """The changes from one launch to the other that dependences do not allow."""
-    old, new = tuple(_places(before)), tuple(_places(after))
-    kept = _kept(old, new)
-    left_out = [place for place in old if place not in {each for each, _ in kept}]
-    added = [place for place in new if place not in {each for _, each in kept}]
-    yield from _orders([*kept, *_replaced(left_out, added)])
-    for was, is_ in kept:
+    old, new = _places(before), _places(after)
+    pairs = _pairs(old, new)
+    both = {place for pair in pairs for place in pair}
+    left_out, added = ([place for place in all_ if place not in both] for all_ in (old, new))
+    yield from _orders([*pairs, *_replaced(left_out, added)])
+    for was, is_ in pairs:
         yield from _loops(was, is_, old, new)
-        if Counter(was.arms) != Counter(is_.arms):
+        if was.arms != is_.arms and Counter(was.arms) != Counter(is_.arms):
             yield Violation(Change.BRANCHES, was.stmt)
-    yield from _left_out(left_out, added, new, kept)
+    yield from _left_out(left_out, added, new, pairs)
     yield from _added(left_out, added, old)
 
 
-def _places(launch: Launch) -> Iterator[_Place]:
+@kept
+def _places(launch: Launch) -> tuple[_Place, ...]:
     """The operations of a launch in order, without those that never run."""
-    bounds = bounds_of(launch)
+    never_holds = cache(bounds_of(launch).never_holds)
+    found = []
     for at, place in enumerate(places(launch.body)):
-        if not any(isinstance(each, Parallel) for each in place.around) and not _never_runs(place, bounds):
+        if not any(isinstance(each, Parallel) for each in place.around):
             loops = (each for each in place.around if isinstance(each, Loop | While) and not _runs_once(each))
             around = tuple(each.var if isinstance(each, Loop) else each.span.line for each in loops)
-            arms = tuple(condition if holds else negated(condition) for condition, holds in place.conditions)
-            yield _Place(place.stmt, at, around, arms)
-
-
-def _never_runs(place: Place, bounds: Bounds) -> bool:
-    arms = (condition if holds else Unary(BOOL, "not", condition) for condition, holds in place.conditions)
-    return any(map(bounds.never_holds, arms))
+            given = place.conditions
+            if not any(never_holds(each if holds else Unary(BOOL, "not", each)) for each, holds in given):
+                arms = tuple(each if holds else negated(each) for each, holds in given)
+                found.append(_Place(place.stmt, at, around, arms))
+    return tuple(found)
 
 
 def _runs_once(loop: Loop | While) -> bool:
     return isinstance(loop, Loop) and static_value(binary("-", loop.stop, loop.start)) == 1
 
 
-def _kept(old: Iterable[_Place], new: Iterable[_Place]) -> list[tuple[_Place, _Place]]:
+def _pairs(old: Iterable[_Place], new: Iterable[_Place]) -> list[tuple[_Place, _Place]]:
     """The operations that both have, in the order of the first; equal ones by their order."""
     left: defaultdict[tuple[type, int, int], list[_Place]] = defaultdict(list)
     for place in new:
@@ -218,26 +220,26 @@ def _reads_of(place: _Place, writer: _Place) -> bool:
 
 
 def _left_out(
-    left_out: list[_Place], added: list[_Place], new: tuple[_Place, ...], kept: list[tuple[_Place, _Place]]
+    left_out: list[_Place], added: list[_Place], new: tuple[_Place, ...], pairs: list[tuple[_Place, _Place]]
 ) -> Iterator[Violation]:
     """What an operation that is left out wrote, another one writes, or nothing reads; what it ordered is ordered."""
     instead = {each for place in added for each in _written(place)}
     ordered = any(place.effects.orders or place.effects.awaits for place in added)
     for place in left_out:
         written = _written(place) - instead
-        if any(_is_result(each) or _is_read(each, place, new, kept) for each in written):
+        if any(_is_result(each) or _is_read(each, place, new, pairs) for each in written):
             yield Violation(Change.LEFT_OUT, place.stmt)
         elif not ordered and (place.effects.orders or place.effects.awaits or place.effects.may_leave):
             yield Violation(Change.WAITS, place.stmt)
 
 
-def _is_read(written: Buffer | Var, place: _Place, new: tuple[_Place, ...], kept: list[tuple[_Place, _Place]]) -> bool:
+def _is_read(written: Buffer | Var, place: _Place, new: tuple[_Place, ...], pairs: list[tuple[_Place, _Place]]) -> bool:
     """Whether an operation may read what one that is left out wrote: not before it, nor after all is overwritten."""
-    before = {is_ for was, is_ in kept if was.at < place.at and not set(was.loops) & set(place.loops)}
+    before = {is_ for was, is_ in pairs if was.at < place.at and not set(was.loops) & set(place.loops)}
     readers = [each.at for each in new if each not in before and written in _read(each)]
     return bool(readers) and not any(
         was.at > place.at and is_.at < min(readers) and not is_.loops and not is_.arms and overwrites(is_.stmt, written)
-        for was, is_ in kept
+        for was, is_ in pairs
         if isinstance(written, Buffer)
     )
 

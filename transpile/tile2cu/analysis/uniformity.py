@@ -1,6 +1,7 @@
 """Values that are uniform over the threads of a block: a barrier may only be in branches on such values."""
 
 from collections.abc import Callable
+from functools import cached_property
 
 from tile2cu.analysis.dependence import same_storage
 from tile2cu.analysis.uses import exits, roots_written
@@ -58,16 +59,25 @@ class Uniformity:
         self._ordered, self._uniform_branches = ordered, uniform_branches
         lets = [*launch.prelude, *(stmt for stmt in launch.statements if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
-        self._written = roots_written(launch.body)
+        self._launch = launch
         self._previous = {stmt.previous for stmt in launch.statements if isinstance(stmt, Atomic)}
         self._held: dict[Expr, bool] = {}  # answers, for what is known to vary and the indices below
         self._only_read: dict[Buffer, bool] = {}
-        self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         self._indices: tuple[Var, ...] = ()  # of the iteration whose stores are examined
+
+    @cached_property
+    def _varying(self) -> set[str]:
+        """The mutable scalars, private arrays and fragments that vary, once a value depends on one."""
+        self.__dict__["_varying"] = found = set[str]()
         known = -1
-        while known != len(self._varying):  # an assigned value may vary itself: up to a fixpoint
-            known = len(self._varying)
-            self._visit(launch.body, divergent=False)
+        while known != len(found):  # an assigned value may vary itself: up to a fixpoint
+            known = len(found)
+            self._visit(self._launch.body, divergent=False)
+        return found
+
+    @cached_property
+    def _written(self) -> set[Buffer]:
+        return roots_written(self._launch.body)
 
     def holds(self, expr: Expr) -> bool:
         """Whether all threads of a block compute the same value."""

@@ -76,7 +76,7 @@ class Var(Expr):
     number: int = 0
 
     def __hash__(self) -> int:
-        return hash((self.name, self.number))
+        return hash(self.name)
 
 
 class _HashedOnce(Expr):

@@ -1,6 +1,7 @@
 """Uniform updates of memory by all threads of a block, `S[0] = S[0] + x`: all threads read before one writes."""
 
 from dataclasses import replace
+from functools import cached_property
 
 from tile2cu.analysis.accesses import expressions, value_after
 from tile2cu.analysis.bounds import bounds_of
@@ -33,7 +34,10 @@ class _Writer:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.known, self.bounds = uniformity_of(launch, MEMORY), bounds_of(launch)
-        self.names = names_of(launch)
+
+    @cached_property
+    def names(self) -> set[str]:
+        return names_of(self.launch)
 
     def body(self, body: Body) -> Body:
         return each_replaced(body, self.statement)

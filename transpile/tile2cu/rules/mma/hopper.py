@@ -160,7 +160,8 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     those that decide where its boxes start.
     """
     if context.target.tma:
-        reason = _why_not(launch, context)
+        known = context.facts.get(launch, WARP_SPECIALISED)
+        reason = known.because if known else _why_not(launch, context)
         yield launch, WARP_SPECIALISED, WarpSpecialised(not reason, reason)
         loads = producer_loads(context)
         for load in loads:
