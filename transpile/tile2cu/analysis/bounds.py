@@ -8,7 +8,7 @@ any run-time values. An extent of a tensor or of the grid that overflows is reje
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import gcd
 from types import MappingProxyType
 
@@ -500,6 +500,7 @@ def _computed_in(expr: Expr) -> DType:
     return INT32 if narrow else expr.dtype
 
 
+@cache
 def _type_range(dtype: DType) -> Interval:
     """The numbers that an integer type has."""
     count = 1 << dtype.bits

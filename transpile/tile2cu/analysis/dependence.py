@@ -5,7 +5,7 @@ name (views and reshapes included) and by boxes, scalars, asynchronous operation
 conflict.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -201,17 +201,24 @@ def is_parallel(loop: Loop) -> bool:
     return not conflicts(body, body, loop)
 
 
-def dependences(body: Sequence[Stmt], loop: Loop | None = None) -> Iterator[Dependence]:
-    """All dependences among the statements of a body; with those from one iteration of a loop to later ones."""
+def dependences(
+    body: Sequence[Stmt], loop: Loop | None = None, *, but: Callable[[Stmt, Stmt, int], bool] | None = None
+) -> Iterator[Dependence]:
+    """All dependences among the statements of a body; with those from one iteration of a loop to later ones.
+
+    Those of a first statement, a second one and a distance that are excepted by `but` are left out.
+    """
     found = tuple(map(effects, body))
     related = _related(found)
     for position, second in enumerate(body):
         for place in related[position]:
-            if place < position:
+            if place < position and not (but and but(body[place], second, 0)):
                 for kind, on in conflicts(found[place], found[position]):
                     yield Dependence(body[place], second, kind, on)
     for position, first in enumerate(body) if loop is not None else ():
         for place in related[position]:
+            if but and but(first, body[place], 1):
+                continue
             for kind, on in conflicts(found[position], found[place], loop):
                 yield Dependence(first, body[place], kind, on, 1)
 
@@ -275,7 +282,15 @@ def broken_by(
     """
     begin, end = _positions(steps)
     copies = versions or {}
-    broken = [each for each in dependences(body, loop) if not _is_kept(each, begin, end, copies)]
+
+    def ordered(first: Stmt, second: Stmt, distance: int) -> bool:
+        """Whether a schedule keeps the order of two statements, and so all dependences between them."""
+        if id(first) not in end or id(second) not in begin:
+            return False
+        later, at = begin[id(second)]
+        return end[id(first)] < (later + distance, at)
+
+    broken = [each for each in dependences(body, loop, but=ordered) if not _is_kept(each, begin, end, copies)]
     return broken + list(_of_other_trips(steps))
 
 
