@@ -9,6 +9,7 @@ from tile2cu.analysis.control import steps
 from tile2cu.analysis.effects import own_effects
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.expr import Address, Expr, Load, Var, walk
+from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Break,
     Buffer,
@@ -48,7 +49,6 @@ class Lifetimes:
     def __init__(self, launch: Launch, ahead: Mapping[int, tuple[Buffer, ...]]) -> None:
         self.launch, self.ahead = launch, ahead
         self._positions: dict[int, tuple[int, int]] = {}
-        self._used: dict[int, frozenset[Buffer]] = {}
         self._number(launch.body, 0)
 
     def of(self, tile: Buffer) -> Lifetime | None:
@@ -69,7 +69,7 @@ class Lifetimes:
         They may from the cluster's barrier on that precedes its use, until the next one after their last write.
         """
         body = self.launch.body
-        users = [place for place, stmt in enumerate(body) if tile in self._used[id(stmt)]]
+        users = [place for place, stmt in enumerate(body) if tile in _named_by(stmt)]
         sent = [place for place in users if any(_sends_to(stmt, tile) for stmt in walk_stmts((body[place],)))]
         if not sent:
             return None
@@ -83,7 +83,7 @@ class Lifetimes:
 
         Where one loop or branch alone uses the tile, they are statements in it.
         """
-        users = [stmt for stmt in body if tile in self._used[id(stmt)]]
+        users = [stmt for stmt in body if tile in _named_by(stmt)]
         if not users:
             return None
         first = users[0]
@@ -102,8 +102,8 @@ class Lifetimes:
     def _inside(self, tile: Buffer, stmt: Stmt, *, in_loop: bool) -> tuple[Stmt, Stmt] | None:
         """The same in the only one of a statement's bodies that uses the tile."""
         iterations = isinstance(stmt, Loop | While)
-        using = [body for body in bodies(stmt) if any(tile in self._used[id(part)] for part in body)]
-        if len(using) != 1 or tile in frozenset(_own_buffers(stmt)) or tile in self.ahead.get(id(stmt), ()):
+        using = [body for body in bodies(stmt) if any(tile in _named_by(part) for part in body)]
+        if len(using) != 1 or tile in _own_buffers(stmt) or tile in self.ahead.get(id(stmt), ()):
             return None
         return self._in_body(tile, using[0], in_loop=in_loop or iterations)
 
@@ -114,7 +114,6 @@ class Lifetimes:
             for part in bodies(stmt):
                 end = self._number(part, end + 1) - 1
             self._positions[id(stmt)] = (start, end)
-            self._used[id(stmt)] = frozenset(buffers_in(stmt))
             start = end + 1
         return start
 
@@ -153,8 +152,17 @@ def first_use(body: Body, what: Buffer | Var) -> FirstUse | None:
     return None
 
 
-def buffers_in(part: object) -> Iterator[Buffer]:
-    """Every tile and tensor that a statement names, with all below it; for a view, its storage."""
+def buffers_in(body: Body) -> frozenset[Buffer]:
+    """Every tile and tensor that statements name, with all below them; for a view, its storage."""
+    return frozenset[Buffer]().union(*map(_named_by, body))
+
+
+@kept
+def _named_by(stmt: Stmt) -> frozenset[Buffer]:
+    return _own_buffers(stmt).union(*map(buffers_in, bodies(stmt)))
+
+
+def _buffers_of(part: object) -> Iterator[Buffer]:
     match part:
         case Buffer():
             yield part.memory
@@ -162,10 +170,10 @@ def buffers_in(part: object) -> Iterator[Buffer]:
             yield from (buffer.memory for each in walk(part) if (buffer := _buffer_of(each)) is not None)
         case tuple():
             for each in part:
-                yield from buffers_in(each)
+                yield from _buffers_of(each)
         case Stmt() | Region() | Range():
             for field in fields(part):
-                yield from buffers_in(getattr(part, field.name))
+                yield from _buffers_of(getattr(part, field.name))
         case _:
             pass
 
@@ -176,9 +184,9 @@ def _buffer_of(expr: Expr) -> Buffer | None:
     return found if isinstance(found, Buffer) else None
 
 
-def _own_buffers(stmt: Stmt) -> Iterator[Buffer]:
+@kept
+def _own_buffers(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers of a statement's own expressions: its condition, its bounds."""
-    for field in fields(stmt):
-        part = getattr(stmt, field.name)
-        if not any(part is body for body in bodies(stmt)):
-            yield from buffers_in(part)
+    parts = (getattr(stmt, field.name) for field in fields(stmt))
+    own = tuple(part for part in parts if not any(part is body for body in bodies(stmt)))
+    return frozenset(_buffers_of(own))

@@ -99,5 +99,5 @@ def _may_change(buffer: Buffer, written: set[Buffer]) -> bool:
 
 def _tiles_of(launch: Launch) -> tuple[Buffer, ...]:
     """The tiles that a stretch uses, and those whose bits they show."""
-    used = set(buffers_in(launch.body))
+    used = buffers_in(launch.body)
     return tuple(tile for tile in launch.tiles if tile.memory in used)

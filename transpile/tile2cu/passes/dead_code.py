@@ -16,7 +16,7 @@ _PURE = frozenset(
 def without_unused(launch: Launch) -> Launch:
     """The launch without unused tiles, values and variables, and without statements that only define them."""
     launch = replace(launch, body=_without_unused_values(launch.body))
-    used = {tile.name for tile in buffers_in((launch.prelude, launch.body))}
+    used = {tile.name for tile in buffers_in((*launch.prelude, *launch.body))}
     return replace(launch, tiles=tuple(tile for tile in launch.tiles if tile.memory.name in used))
 
 
