@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Expr, Var
+from tile2cu.core.expr import Expr, Var, negated
 from tile2cu.core.program import If, Parallel, Stmt, bodies
 
 Body = tuple[Stmt, ...]
@@ -26,6 +26,14 @@ class Place:
     def conditions(self) -> tuple[tuple[Expr, bool], ...]:
         """The conditions of the branches around the statement, outermost first, and whether they hold."""
         return conditions_on(self.path)
+
+    @property
+    def just_decided(self) -> tuple[Expr, ...]:
+        """What holds where the statement begins an arm of a branch: nothing has changed since the branch asked."""
+        outer, arm = self.path[-1] if self.path else (None, 0)
+        if not isinstance(outer, If) or bodies(outer)[arm][0] is not self.stmt:
+            return ()
+        return (outer.condition if arm == 0 else negated(outer.condition),)
 
     @property
     def elements(self) -> dict[Var, Expr]:

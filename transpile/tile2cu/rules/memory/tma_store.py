@@ -34,7 +34,7 @@ from tile2cu.core.decisions import (
     WARP_SPECIALISED,
 )
 from tile2cu.core.dtype import FLOAT32
-from tile2cu.core.expr import Expr, Role, binary, int_const, negated, static_value
+from tile2cu.core.expr import Expr, Role, binary, int_const, static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.program import (
     AtomicTile,
@@ -221,17 +221,10 @@ def _asked_of_start(op: Copy, place: Place, context: Context) -> Expr | None:
 
     A branch right around the copy, which begins its arm, may imply it.
     """
-    around = place.conditions[-1:] if _begins_arm(place) else ()
-    given = tuple(condition if holds else negated(condition) for condition, holds in around)
-    starts = [part.start for part in op.dst.ranges if not context.bounds.never_negative(part.start, given)]
+    known = place.just_decided
+    starts = [part.start for part in op.dst.ranges if not context.bounds.never_negative(part.start, known)]
     asked = [binary(">=", start, int_const(0)) for start in starts]
     return reduce(lambda a, b: binary("and", a, b), asked) if asked else None
-
-
-def _begins_arm(place: Place) -> bool:
-    """Whether a statement is the first of an arm of a branch."""
-    outer = place.around[-1] if place.path else None
-    return isinstance(outer, If) and any(place.stmt is first for first in (*outer.then[:1], *outer.orelse[:1]))
 
 
 def _where(asked: Expr | None, op: Stmt, copy: Copy, instead: Stmt | None) -> Stmt | None:
