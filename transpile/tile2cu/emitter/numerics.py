@@ -16,6 +16,7 @@ from tile2cu.core.program import (
     Copy,
     Declare,
     Gemm,
+    Launch,
     Let,
     Reduce,
     Reduction,
@@ -120,7 +121,7 @@ def numerics(launches: tuple[Resolved, ...]) -> Numerics:
         reductions=tuple(sorted({op.dst.dtype.name for op in stmts if isinstance(op, Reduce)})),
         rounded=tuple(dict.fromkeys(found for stmt in stmts for found in _rounded(stmt))),
         computed=tuple(dict.fromkeys(found for stmt in stmts for found in _computed(stmt))),
-        unrounded=tuple(dict.fromkeys(found for each in launches for found in _unrounded(each.launch.body))),
+        unrounded=tuple(dict.fromkeys(found for each in launches for found in _unrounded(each.launch))),
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
         clamped=tuple(dict.fromkeys(found for stmt in stmts for found in _clamped(stmt))),
         approximated=tuple(sorted({name for name in calls if name in _BY_UNIT})),
@@ -145,10 +146,10 @@ def _rounded(stmt: Stmt) -> Iterator[tuple[str, str, int]]:
             yield name, str(part.dtype), stmt.span.line
 
 
-def _unrounded(body: tuple[Stmt, ...]) -> Iterator[tuple[str, str, str]]:
+def _unrounded(launch: Launch) -> Iterator[tuple[str, str, str]]:
     """The sums of a tile whose elements are rounded for other uses, and are the same at both."""
-    for total in statements(body, Reduce):
-        uses = users(body, total.src) if total.kind in _SUMS else []
+    for total in statements(launch.body, Reduce):
+        uses = users(launch.body, total.src) if total.kind in _SUMS else []
         copies = (op for op in uses if isinstance(op, Copy) and op.src.buffer is total.src)
         for copy in copies:
             first, last = sorted((uses.index(total), uses.index(copy)))
