@@ -80,6 +80,18 @@ def test_an_index_that_may_be_negative_is_not_inside() -> None:
     assert not bounds(int_const(4)).inside(binary("-", BX, int_const(1)), int_const(1), int_const(100))
 
 
+def test_a_start_that_is_never_negative() -> None:
+    known, start = bounds(ceildiv(SIZE, BLOCK)), Var(INT32, "start", Role.SCALAR)
+    tile = binary("*", BX, BLOCK)
+    grouped = binary("*", binary("%", K, Call(INT32, "min", (BLOCK, binary("-", SIZE, BX)))), BLOCK)
+    assert all(map(known.never_negative, (tile, grouped, binary("+", tile, grouped), int_const(0))))
+    for open_ in (start, binary("-", tile, BLOCK), binary("*", binary("//", start, BLOCK), BLOCK), int_const(-1)):
+        assert not known.never_negative(open_)
+    assert known.never_negative(start, (binary(">=", start, int_const(0)),))
+    assert known.never_negative(binary("+", start, int_const(1)), (binary(">=", start, int_const(0)),))
+    assert not known.never_negative(start, (binary(">=", start, int_const(-1)),))
+
+
 def test_min_bounds_a_loop_from_above() -> None:
     stop = Call(INT32, "min", (SIZE, int_const(5)))
     assert bounds(int_const(1), stop).interval(K).high == 4
