@@ -170,7 +170,8 @@ CUTE_DEVICE void load_and_pack(const At& at, const End& end, const From& from, T
       clear(words);
       CUTE_UNROLL
       for (int i = 0; i < n; ++i)
-        words(i / in_word) |= bits_or_zero(from_v(i, v), inside(at_v(i, v), end)) << i % in_word * sizeof_bits_v<Source>;
+        words(i / in_word) |= bits_or_zero(from_v(i, v), inside(at_v(i, v), end))
+                              << i % in_word * sizeof_bits_v<Source>;
     } else {
       CUTE_UNROLL
       for (int i = 0; i < n; ++i) packed(i) = Target(inside(at_v(i, v), end) ? Source(from_v(i, v)) : Source(0));

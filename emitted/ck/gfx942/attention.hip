@@ -59,8 +59,8 @@
 //                     512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                          several waves hold parts of each row
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   Q_local             in attention.py:102, right before the MMAs that read it
@@ -71,8 +71,8 @@
 // `tile2cu run attention.hip --device sim --size batch=... --size heads=... --size seq_len=...` executes the
 // compiled kernel on a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folders that contain tl/ and ck_tile/ of Composable
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is attention_kernel.

@@ -41,13 +41,13 @@
 // acc_s_cast. tl::exp2 is v_exp_f32 (1 ulp, denormals are flushed).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
-// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
-// of its tile and on the elements of cu_seqlens and cu_seqlens_k that its workgroup reads.
+// and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the
+// position of its tile and on the elements of cu_seqlens and cu_seqlens_k that are read for its workgroup.
 // Masked rows of V (cu_seqlens_k and cu_seqlens decide which) in tiles that iterations load are multiplied by 0: NaN or
 // infinity in them gives NaN.
 // The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
 // cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated: where they lead out of bounds, zeros are
-// loaded and take part in the result as elements do.
+// loaded and used as values of the tensor.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, Q, K and V to 16 bytes; cu_seqlens and
 // cu_seqlens_k to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs
@@ -74,8 +74,8 @@
 //                     512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                          several waves hold parts of each row
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   Q_local             in attention_varlen.py:96, right before the MMAs that read it
@@ -87,7 +87,8 @@
 // compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; elements of cu_seqlens and cu_seqlens_k
-// that are out of range; NaN in masked rows of V; a tolerance that is less than the roundings stated above.
+// that are out of range; NaN in masked rows of V; a tolerance that is less than the errors of the types and
+// instructions stated above.
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folders that contain tl/ and ck_tile/ of Composable
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is attention_varlen_kernel.

@@ -23,7 +23,7 @@
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on vocab.
 // The elements of Labels (index Logits along vocab) are not validated: where they lead out of bounds, zeros are loaded
-// and take part in the result as elements do.
+// and used as values of the tensor.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, Labels and Loss to 4 bytes; Logits and
 // Grad to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other

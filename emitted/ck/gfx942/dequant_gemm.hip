@@ -37,11 +37,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles.
-// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
 // Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all waves, each a
 // multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). A
 // GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit 65,536 bytes of LDS (else
-// T2C-L020). The command rejects others, and states why.
+// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
+// decisions that are listed after 'other' change, too.
 //   parameter   here  new  gives
 //   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles
 //                     128  26,624 bytes of LDS and 100 of 256 registers for tiles
@@ -54,8 +54,8 @@
 //   threads     128   64   18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
 //                     256  18,432 bytes of LDS and 26 of 256 registers for tiles; other partition among waves
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   W_shared          in dequant.py:69, right before the MMAs that read it
@@ -64,8 +64,8 @@
 // `tile2cu run dequant_gemm.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on
 // a simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folders that contain tl/ and ck_tile/ of Composable
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is dequant_gemm_kernel.

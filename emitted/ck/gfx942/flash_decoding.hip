@@ -44,12 +44,12 @@
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
-// that its workgroup reads.
+// that are read for its workgroup.
 // Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
 // gives NaN. Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores after the
 // MMA: they may hold NaN or infinity.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
-// zeros are loaded and take part in the result as elements do.
+// zeros are loaded and used as values of the tensor.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, Q, K, V and workspace to 16 bytes;
 // lengths to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must
@@ -80,8 +80,8 @@
 //                     256  32,768 bytes of LDS and 109 of 256 registers for tiles; other partition among waves, tiles
 //                          or their swizzles in LDS and operands in registers
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   split: K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are
 //                              visible
@@ -97,7 +97,7 @@
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; elements of lengths that are out of range; NaN in masked rows of V; a tolerance that is less than the
-// roundings stated above.
+// errors of the types and instructions stated above.
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folders that contain tl/ and ck_tile/ of Composable
 // Kernel. With -g profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and

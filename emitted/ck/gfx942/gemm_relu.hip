@@ -46,8 +46,8 @@
 //                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves and tiles
 //                          or their swizzles in LDS
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   A_shared, B_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right
@@ -55,8 +55,8 @@
 // `tile2cu run gemm_relu.hip --device sim --size M=... --size N=... --size K=...` executes the compiled kernel on a
 // simulator; --reference FILE.py:FUNCTION compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folders that contain tl/ and ck_tile/ of Composable
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is gemm_relu_kernel.

@@ -30,11 +30,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 28,672 bytes of shared memory and 32 of 255 registers
-// for tiles. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too. Legal values: block_K in multiples of 32 (else T2C-S002); block_M x block_N in equal parts for all
+// for tiles. Legal values: block_K in multiples of 32 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021). A
 // GEMM that is smaller than 16 x 8 x 32 along a side runs on FMAs. Tiles must fit 166,912 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why.
+// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
+// following; decisions that are listed after 'other' change, too.
 //   parameter   here  new  gives
 //   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles
 //                     128  45,056 bytes of shared memory and 64 of 255 registers for tiles
@@ -48,10 +48,10 @@
 //   threads     128   64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //                     256  28,672 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
 //   X_shared, packed  in iteration ko, after the barrier at its start
 //   W_shared          in w2a8.py:34, right before the MMAs that read it
 //   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; in w2a8.py:35, right before it
@@ -60,8 +60,8 @@
 // wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is w2a8_gemm_kernel. -Xptxas -v prints registers and spills.
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(threads)
                      int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses the instance  [vector.tensor.alignment]
   const auto X = tl::tensor<Alignment>(X_data, tl::predicated(M), tl::predicated(K));
   const auto W = tl::tensor<Alignment>(W_data, tl::predicated(N), tl::predicated(K / 4));
   const auto Y = tl::tensor<Alignment>(Y_data, tl::predicated(M), tl::predicated(N));

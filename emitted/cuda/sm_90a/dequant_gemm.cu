@@ -61,10 +61,10 @@
 //                     256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
 //                          and staging of stores
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
 //   X_shared, packed  in iteration ko, after its consumer_wait
 //   W_shared          in dequant.py:69, right before the MMAs that read it
 //   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko; in
@@ -73,8 +73,8 @@
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernel is dequant_gemm_kernel. -Xptxas -v prints

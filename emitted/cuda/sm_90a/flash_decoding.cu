@@ -37,13 +37,13 @@
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
-// that its block reads.
+// that are read for its block.
 // Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
 // gives NaN. Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores after the
 // MMA: they may hold NaN or infinity.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
-// zeros are loaded and take part in the result as elements do. Where K or V is empty the trip counts must be 0: TMA has
-// no map of an empty tensor, and a load without one is an illegal instruction.
+// zeros are loaded and used as values of the tensor. Where K or V is empty the trip counts must be 0: TMA has no map of
+// an empty tensor, and a load without one is an illegal instruction.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V and workspace to 16 bytes;
 // lengths to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must
@@ -75,10 +75,10 @@
 //                     256  100,352 bytes of shared memory and 74 of 168 registers for tiles; other partition among
 //                          warps, tiles or their swizzles in shared memory and schedule of the loop
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
 //   split: K_shared, V_shared  in iteration k, after its consumer_wait
 //   split: Q_shared            in flash_decoding.py:91, right before the MMAs that read it
 //   split: acc_s_cast          in flash_decoding.py:107, right before the MMAs that read it
@@ -94,7 +94,7 @@
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; elements of lengths that are out of range; NaN in masked rows of V; a tolerance that is less than the
-// roundings stated above.
+// errors of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and

@@ -18,8 +18,8 @@
 // number is the number: NaN becomes 0 at gemm_persistent.py:41.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
-// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
-// of its tile and on K, M and N.
+// and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the
+// position of its tile and on K, M and N.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
@@ -52,10 +52,10 @@
 //                     512  214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among
 //                          warps and register shares
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_persistent.py:38; a partial sum before the last iteration of ko; in
 //                       gemm_persistent.py:40-42, right before it is stored
@@ -63,8 +63,8 @@
 // races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the
 // results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_persistent_kernel. -Xptxas -v

@@ -33,14 +33,14 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
-// that its block reads.
+// that are read for its block.
 // Masked rows of KV (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
 // gives NaN. Masked rows of K_pe (lengths decides which) are loaded, but minus infinity replaces their scores after the
 // MMA: they may hold NaN or infinity.
 // The elements of block_table (index KV and K_pe along pages) and lengths (trip counts; index block_table along
-// max_pages) are not validated: where they lead out of bounds, zeros are loaded and take part in the result as elements
-// do; an index that is loaded from outside of block_table is 0, and the data there are used. Where KV or K_pe is empty
-// the trip counts must be 0: TMA has no map of an empty tensor, and a load without one is an illegal instruction.
+// max_pages) are not validated: where they lead out of bounds, zeros are loaded and used as values of the tensor; an
+// index that is loaded from outside of block_table is 0, and the data there are used. Where KV or K_pe is empty the
+// trip counts must be 0: TMA has no map of an empty tensor, and a load without one is an illegal instruction.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, Q_pe, KV, K_pe and Output to 16
 // bytes; block_table and lengths to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs
@@ -75,10 +75,11 @@
 //                     512  232,448 bytes of shared memory and 82 of 112 registers for tiles; other partition among
 //                          warps, schedule of the loop, operands in registers and register shares
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read. Where one warpgroup has the tile, tl::print_own prints it from that warpgroup's threads.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited. Where one
+// warpgroup has the tile, tl::print_own prints it from that warpgroup's threads.
 //   KV_shared, K_pe_shared  after the wait for the MMAs of acc_s, by the warpgroup whose iteration it is
 //   Q_shared, Q_pe_local    in mla_decode.py:95-96, right before the MMAs that read them, by the warpgroup whose
 //                           iteration it is
@@ -91,7 +92,8 @@
 // synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; elements of lengths and block_table that
-// are out of range; NaN in masked rows of KV; a tolerance that is less than the roundings stated above.
+// are out of range; NaN in masked rows of KV; a tolerance that is less than the errors of the types and instructions
+// stated above.
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernel is mla_decode_kernel. -Xptxas -v prints

@@ -39,12 +39,12 @@
 // to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
-// that its block reads.
+// that are read for its block.
 // Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
 // gives NaN. Masked rows of K (lengths decides which) are loaded, but minus infinity replaces their scores after the
 // MMA: they may hold NaN or infinity.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
-// zeros are loaded and take part in the result as elements do.
+// zeros are loaded and used as values of the tensor.
 // Runs on compute capability 8.0 and later, where a block may have 81,920 bytes of shared memory
 // (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V and workspace to 16 bytes;
@@ -72,9 +72,10 @@
 //                          warps
 //                     256  T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
-// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
+// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
+// meanwhile.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: Q_shared            in flash_decoding.py:91, right before the MMAs that read it
 //   split: acc_s_cast          in flash_decoding.py:104-107, right before the MMAs that read it
@@ -89,7 +90,7 @@
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
 // share; elements of lengths that are out of range; NaN in masked rows of V; a tolerance that is less than the
-// roundings stated above.
+// errors of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -arch=sm_80 -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the folders that contain tl/ and
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernels are

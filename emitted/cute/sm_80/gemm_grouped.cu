@@ -21,10 +21,10 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:99 and 103).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
-// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
-// of its tile and on the elements of Offsets that its block reads, K and groups.
+// and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the
+// position of its tile and on the elements of Offsets that are read for its block, K and groups.
 // The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated: where
-// they lead out of bounds, zeros are loaded and take part in the result as elements do.
+// they lead out of bounds, zeros are loaded and used as values of the tensor.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; Offsets to 4
 // bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
@@ -53,9 +53,10 @@
 //                          warps
 //                     256  36,864 bytes of shared memory and 32 of 255 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
-// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
+// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
+// meanwhile.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
 //   C_local             after gemm_batched.py:96; a partial sum before the last iteration of ko; in gemm_batched.py:99,
 //                       right before it is stored
@@ -64,7 +65,7 @@
 // --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; elements of Offsets that are out of
-// range; a tolerance that is less than the roundings stated above.
+// range; a tolerance that is less than the errors of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -arch=sm_80 -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the folders that contain tl/ and
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is

@@ -18,9 +18,9 @@ extern "C" {
 //
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_splitk.cu.
 //
-// Launches multiply, then add, those with blocks, on `stream`, a cudaStream_t of the current device. Returns TL_OK
-// if all launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those
-// before it run nevertheless.
+// Launches multiply, then add, without those whose grids are empty, on `stream`, a cudaStream_t of the current
+// device. Returns TL_OK if all launches were accepted; later calls of the CUDA runtime report errors of execution.
+// If one was not, those before it have been launched.
 // `workspace` is device memory, aligned to 16 bytes, that only this call uses until it has completed; its contents
 // do not matter.
 tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int N, int K, void* workspace,

@@ -47,9 +47,10 @@
 //                          warps
 //                     512  49,152 bytes of shared memory and 32 of 128 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
-// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
+// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
+// meanwhile.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
 //   C_local             after gemm_splitk.py:128; a partial sum before the last iteration of ko; in
 //                       gemm_splitk.py:129-130, right before it is stored
@@ -57,8 +58,8 @@
 // a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -arch=sm_80 -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the folders that contain tl/ and
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is

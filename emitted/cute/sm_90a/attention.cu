@@ -61,9 +61,10 @@
 //                          warps, tiles or their swizzles in shared memory, schedule of the loop, staging of stores,
 //                          operands in registers and register shares
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what it holds of
-// a fragment, or all stages of a shared tile, of which others may be written meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
+// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
+// meanwhile.
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   Q_local             in attention.py:102, right before the MMAs that read it
 //   acc_s_cast          in attention.py:124, right before the MMAs that read it
@@ -74,8 +75,8 @@
 // kernel on a simulator; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool
 // memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them

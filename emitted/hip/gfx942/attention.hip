@@ -55,10 +55,10 @@
 //                          or their swizzles in LDS and operands in registers
 //                     512  32,768 bytes of LDS and 93 of 256 registers for tiles; other partition among waves
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   Q_local             in attention.py:102, right before the MMAs that read it
 //   acc_s_cast          in attention.py:121-124, right before the MMAs that read it
@@ -69,8 +69,8 @@
 // reports races, wrong barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION
 // compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the
-// roundings stated above.
+// before the stream has reached the call; an output that overlaps an input; a tolerance that is less than the errors
+// of the types and instructions stated above.
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folder that contains tl/. With -g profilers and
 // debuggers show these lines; in them the kernel is attention_kernel. -Rpass-analysis=kernel-resource-usage prints

@@ -30,8 +30,8 @@
 // tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
-// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
-// of its tile and on seq_len.
+// and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the
+// position of its tile and on seq_len.
 // Masked rows of V in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN.
 // Runs on compute capability 8.0 and later, where a block may have 81,920 bytes of shared memory
 // (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
@@ -59,10 +59,10 @@
 //                     256  99,328 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
 //                          and tiles or their swizzles in shared memory
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   Q_shared            in attention.py:102, right before the MMAs that read it
 //   acc_s_cast          in attention.py:121-124, right before the MMAs that read it
@@ -74,7 +74,7 @@
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; NaN in masked rows of V; a tolerance
-// that is less than the roundings stated above.
+// that is less than the errors of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is attention_kernel. -Xptxas -v prints registers and spills.

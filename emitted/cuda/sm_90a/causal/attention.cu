@@ -30,8 +30,8 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 128 bytes, for
 // any sizes. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
-// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
-// of its tile and on seq_len.
+// and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the
+// position of its tile and on seq_len.
 // Masked rows of V in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
@@ -64,10 +64,10 @@
 //                          warps, tiles or their swizzles in shared memory, schedule of the loop, staging of stores,
 //                          operands in registers and register shares
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
 //   K_shared, V_shared  in iteration k, after its consumer_wait
 //   Q_local             in attention.py:102, right before the MMAs that read it
 //   acc_s_cast          in attention.py:124, right before the MMAs that read it
@@ -79,7 +79,7 @@
 // compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; NaN in masked rows of V; a tolerance
-// that is less than the roundings stated above.
+// that is less than the errors of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernel is attention_kernel. -Xptxas -v prints

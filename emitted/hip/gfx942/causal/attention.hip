@@ -29,8 +29,8 @@
 // tl::exp2 is v_exp_f32 (1 ulp, denormals are flushed).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
-// and driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position
-// of its tile and on seq_len.
+// and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the
+// position of its tile and on seq_len.
 // Masked rows of V in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
@@ -57,10 +57,10 @@
 //                          or their swizzles in LDS and operands in registers
 //                     512  32,768 bytes of LDS and 93 of 256 registers for tiles; other partition among waves
 //
-// If a result is wrong, look at tiles where they are complete. The places here are in comments of the kernel;
-// 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads that compute,
-// prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the statements there
-// read.
+// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
+// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
+// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
+// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   Q_local             in attention.py:102, right before the MMAs that read it
 //   acc_s_cast          in attention.py:121-124, right before the MMAs that read it
@@ -72,7 +72,7 @@
 // compares the results.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
 // before the stream has reached the call; an output that overlaps an input; NaN in masked rows of V; a tolerance
-// that is less than the roundings stated above.
+// that is less than the errors of the types and instructions stated above.
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folder that contains tl/. With -g profilers and
 // debuggers show these lines; in them the kernel is attention_kernel. -Rpass-analysis=kernel-resource-usage prints
