@@ -108,8 +108,8 @@ using OneValue = std::conditional_t<
                                         ck_tile::sequence<1>, ck_tile::sequence<0>>>;
 
 // Combines the values that warps hold for the same row: each warp writes its own to LDS, all threads read all. All
-// threads of the block. A barrier precedes the reads, and one the writes, unless `ordered`: no earlier reads precede them,
-// or other barriers follow these.
+// threads of the block. A barrier precedes the reads, and one the writes, unless `ordered`: no earlier reads precede
+// them, or other barriers follow these.
 template <bool ordered = false, class Rows, class T, int size, class Function>
 CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const Function& f) {
   using namespace ck_tile;

@@ -143,8 +143,8 @@ template <class From, class To> CUTE_DEVICE void convert_each(const From& from, 
   for (int i = 0; i < cute::size(to); ++i) to(i) = Target(from(i));
 }
 
-// An element's bits, zeros where it is not `wanted`. In a register of 32 bits the zeros are written before the load; of a
-// register's half after it, which would wait for it.
+// An element's bits, zeros where it is not `wanted`. In a register of 32 bits the zeros are written before the load; in
+// a register's half after it, which would wait for it.
 template <class T> CUTE_DEVICE uint32_t bits_or_zero(const T& element, bool wanted) {
   uint32_t bits = 0;
   if (wanted) bits = reinterpret_cast<const cute::uint_bit_t<cute::sizeof_bits_v<T>>&>(element);

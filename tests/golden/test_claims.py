@@ -350,7 +350,7 @@ def test_tensors_whose_elements_are_indices_are_named(tmp_path: Path) -> None:
     )
     named = (
         "// The elements of rows (index X along dimension 0) and counts (trip counts) are not validated: where they "
-        "lead out of\n// bounds, zeros are loaded and take part in the result as elements do."
+        "lead out of\n// bounds, zeros are loaded and used as values of the tensor."
     )
     assert named in kernel.source
 

@@ -43,20 +43,22 @@ def test_the_callers_next_kernel_starts_as_the_last_launched_kernel_lets_it(path
     kernels = [(name.removeprefix(f"{path.stem}_"), body) for name, _, body in kernels_of(text)]
     starting = [name for name, body in kernels if LAUNCH_DEPENDENTS.search(body)]
     head = head_of(text)
-    said = "the caller's next kernel, if it is launched with the PDL attribute, may start" in head
+    successor = "A kernel that the caller launches next with the PDL attribute"
+    said = f"{successor} may start before the call has ended" in head
+    assert (successor in head) == bool(starting)
     if not starting:
-        assert not said and "the caller's next kernel" not in head
         return
+    assert "must execute griddepcontrol.wait before it accesses the tensors or the workspace of the call" in head
     last = kernels[-1][0]
     if last in starting:
         assert said and f"where {last} has no blocks" not in head
         return
     assert said == (f"where {last} has no blocks" in head)
-    assert said or f"the caller's next kernel starts after {last} has ended" in head
+    assert said or f"{successor} starts after the blocks of {last} have exited" in head
 
 
 def test_there_are_kernels_that_let_others_start() -> None:
-    assert sum("the caller's next kernel" in head_of(path.read_text(encoding="utf-8")) for path in SOURCES) >= 2
+    assert sum("that the caller launches next" in head_of(path.read_text(encoding="utf-8")) for path in SOURCES) >= 2
 
 
 BOUNDS = re.compile(r"// Launch bounds: the consumers' (.*?)\n__global__ [^(]*\((threads \+ [\w:]+)", re.S)

@@ -34,8 +34,8 @@
 // (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
 // (unchecked).
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   x, packed, scales, zeros  in iteration ko, after the barrier behind which all threads' parts of its tile are
 //                             visible

@@ -80,8 +80,8 @@
 //                     256  32,768 bytes of LDS and 109 of 256 registers for tiles; other partition among waves, tiles
 //                          or their swizzles in LDS and operands in registers
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   split: K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are
 //                              visible

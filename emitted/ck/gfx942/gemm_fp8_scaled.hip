@@ -51,8 +51,8 @@
 //   threads     256   128  65,536 bytes of LDS and 324 of 512 registers for tiles; other partition among waves
 //                     512  65,536 bytes of LDS and 82 of 256 registers for tiles; other partition among waves
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   A_shared, B_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   product             after gemm_fp8_scaled.py:31-33

@@ -46,8 +46,8 @@
 //                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves and tiles
 //                          or their swizzles in LDS
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   A_shared, B_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right

@@ -37,8 +37,8 @@
 //   threads    128   64   40,960 bytes of LDS and 244 of 512 registers for tiles
 //                    256  41,024 bytes of LDS and 96 of 512 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   a, b   in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   total  in gemv.py:49-50, right before it is stored

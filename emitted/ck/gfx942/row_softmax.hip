@@ -35,8 +35,8 @@
 //   threads    128   64   72 of 512 registers for tiles
 //                    256  18 of 512 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   X_local  in row_softmax.py:29, right before it is stored
 // `tile2cu run row_softmax.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference

@@ -50,8 +50,8 @@
 //   threads     128   64   18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
 //                     256  18,432 bytes of LDS and 26 of 256 registers for tiles; other partition among waves
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   W_shared          in w2a8.py:34, right before the MMAs that read it

@@ -36,8 +36,8 @@
 //   parameter  here  new  gives
 //   threads    64    128  10,240 bytes of LDS and 52 of 512 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. printf("%g\n",
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. printf("%g\n",
 // type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
 //   x, W_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   total        in w2a8.py:86-87, right before it is stored

@@ -56,10 +56,10 @@
 //                     256  66,560 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
 //                          and tiles or their swizzles in shared memory
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   Q_shared, K_shared    in attention_block_sparse.py:89, right before the MMAs that read them
 //   acc_s_cast, V_shared  in attention_block_sparse.py:108-111, right before the MMAs that read them
 //   acc_s                 after attention_block_sparse.py:89

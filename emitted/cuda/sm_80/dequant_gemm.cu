@@ -52,10 +52,10 @@
 //   threads     128   64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //                     256  28,672 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   X_shared, packed  in iteration ko, after the barrier at its start
 //   W_shared          in dequant.py:69, right before the MMAs that read it
 //   Y_local           after dequant.py:69; a partial sum before the last iteration of ko; in dequant.py:70, right

@@ -41,10 +41,10 @@
 //   threads    128   64   132 of 255 registers for tiles
 //                    256  64 bytes of shared memory and 34 of 255 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   x     in layernorm.py:32-43, right before it is stored
 //   mean  in layernorm.py:32-43, right before it is stored
 //   rstd  in layernorm.py:32-43, right before it is stored

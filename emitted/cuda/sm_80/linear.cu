@@ -43,10 +43,10 @@
 //   threads     128   64   16,384 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //                     256  16,384 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   X_shared, W_shared  in iteration ko, after the barrier at its start
 //   Y_local             after linear.py:23; a partial sum before the last iteration of ko; in linear.py:24, right
 //                       before it is stored

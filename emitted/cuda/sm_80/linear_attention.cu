@@ -50,10 +50,10 @@
 //                     256  73,728 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
 //                          and tiles or their swizzles in shared memory
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   Q_shared, K_shared, V_shared  in iteration c, after the barrier at its start
 //   scores_cast                   in linear_attention.py:53-58, right before the MMAs that read it
 //   state_shared                  in linear_attention.py:62-63, right before the MMAs that read it

@@ -76,10 +76,10 @@
 //                     512  154,624 bytes of shared memory and 78 of 128 registers for tiles; other partition among
 //                          warps
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   attend: KV_shared, K_pe_shared  in iteration k, after the barrier at its start
 //   attend: Q_shared, Q_pe_shared   in mla_decode.py:95-96, right before the MMAs that read them
 //   attend: S_shared                in mla_decode.py:115-117, right before the MMAs that read it

@@ -58,10 +58,10 @@
 //   num_stages  2     1    75,776 bytes of shared memory and 194 of 255 registers for tiles
 //                     3    108,544 bytes of shared memory and 194 of 255 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   prepare: delta                  in attention_backward.py:184-191, right before it is stored
 //   prepare: o                      in attention_backward.py:184-191, right before it is stored
 //   gradients: Q_shared, dO_shared  in iteration k, after its consumer_wait

@@ -61,10 +61,10 @@
 //                          warps, tiles or their swizzles in shared memory, schedule of the loop, staging of stores,
 //                          operands in registers and register shares
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   K_shared, V_shared  in iteration k_iter, after its consumer_wait
 //   Q_local             in attention_block_sparse.py:89, right before the MMAs that read it
 //   acc_s_cast          in attention_block_sparse.py:111, right before the MMAs that read it

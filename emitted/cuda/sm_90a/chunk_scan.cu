@@ -67,10 +67,10 @@
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines and staging of
 //                          stores
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   CB_shared, x_shared     in iteration k, after its consumer_wait
 //   C_shared, State_shared  in chunk_scan.py:87-89, right before the MMAs that read them
 //   weights_cast            in chunk_scan.py:120, right before the MMAs that read it

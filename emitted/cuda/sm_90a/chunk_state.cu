@@ -51,10 +51,10 @@
 //                         stores
 //                    256  55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   x_shared, B_shared  in iteration k, after its consumer_wait
 //   x_decayed           in chunk_state.py:77-81, right before the MMAs that read it
 //   state               after chunk_state.py:77-81; a partial sum before the last iteration of k; in chunk_state.py:82,

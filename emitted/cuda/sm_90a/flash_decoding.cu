@@ -75,10 +75,10 @@
 //                     256  100,352 bytes of shared memory and 74 of 168 registers for tiles; other partition among
 //                          warps, tiles or their swizzles in shared memory and schedule of the loop
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   split: K_shared, V_shared  in iteration k, after its consumer_wait
 //   split: Q_shared            in flash_decoding.py:91, right before the MMAs that read it
 //   split: acc_s_cast          in flash_decoding.py:107, right before the MMAs that read it

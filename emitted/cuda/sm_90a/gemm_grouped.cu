@@ -56,10 +56,10 @@
 //                          partition among warps, pipelines and staging of stores
 //                     256  91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_batched.py:96; a partial sum before the last iteration of ko; in gemm_batched.py:99,
 //                       right before it is stored

@@ -48,10 +48,10 @@
 //                     512  148,480 bytes of shared memory and 64 of 112 registers for tiles; other partition among
 //                          warps and register shares
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_splitk.py:78; a partial sum before the last iteration of ko; in gemm_splitk.py:79,
 //                       right before it is stored

@@ -75,11 +75,11 @@
 //                     512  232,448 bytes of shared memory and 82 of 112 registers for tiles; other partition among
 //                          warps, schedule of the loop, operands in registers and register shares
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. tl::print("NAME", NAME) there, by all
-// threads but a producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s
-// that the statements there read. Print in one block and one iteration: printf's buffer is limited. Where one
-// warpgroup has the tile, tl::print_own prints it from that warpgroup's threads.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
+// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited. Where
+// one warpgroup has the tile, tl::print_own prints it from that warpgroup's threads.
 //   KV_shared, K_pe_shared  after the wait for the MMAs of acc_s, by the warpgroup whose iteration it is
 //   Q_shared, Q_pe_local    in mla_decode.py:95-96, right before the MMAs that read them, by the warpgroup whose
 //                           iteration it is

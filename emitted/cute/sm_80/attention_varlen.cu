@@ -69,10 +69,9 @@
 //                          warps
 //                     256  T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   Q_shared            in attention_varlen.py:96, right before the MMAs that read it
 //   acc_s_cast          in attention_varlen.py:115-118, right before the MMAs that read it

@@ -72,10 +72,9 @@
 //                          warps
 //                     256  T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   split: K_shared, V_shared  in iteration k, after the barrier at its start
 //   split: Q_shared            in flash_decoding.py:91, right before the MMAs that read it
 //   split: acc_s_cast          in flash_decoding.py:104-107, right before the MMAs that read it

@@ -32,10 +32,9 @@
 //   threads    128   64   68 of 255 registers for tiles
 //                    256  64 bytes of shared memory and 18 of 255 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_local  in row_softmax.py:29, right before it is stored
 // `tile2cu run row_softmax.cu --device ptx --size M=...` executes the compiled kernel on a simulator; --reference
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or

@@ -61,10 +61,9 @@
 //                          warps, tiles or their swizzles in shared memory, schedule of the loop, staging of stores,
 //                          operands in registers and register shares
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   K_shared, V_shared  in iteration k_iter, after its consumer_wait
 //   Q_local             in attention_block_sparse.py:89, right before the MMAs that read it
 //   acc_s_cast          in attention_block_sparse.py:111, right before the MMAs that read it

@@ -61,10 +61,9 @@
 //                     256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
 //                          and staging of stores
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_shared, packed  in iteration ko, after its consumer_wait
 //   W_shared          in dequant.py:69, right before the MMAs that read it
 //   Y_local           after dequant.py:69 and the wait for that MMA; a partial sum before the last iteration of ko; in

@@ -49,10 +49,9 @@
 //   stages     3     6    T2C-L020: the tiles need 295,936 bytes of shared memory; sm_90a has 232,448 per block;
 //                         A_shared 98,304, B_shared 196,608, full 48, empty 48
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in gemm_cluster.py:48-49, right before the MMAs that read them
 //   C_local             after gemm_cluster.py:48-49; a partial sum before the last iteration of k; in
 //                       gemm_cluster.py:54, right before it is stored

@@ -61,10 +61,9 @@
 //                     512  214,016 bytes of shared memory and 64 of 112 registers for tiles; other partition among
 //                          warps and register shares
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   multiply: A_shared, B_shared  in iteration ko, after its consumer_wait
 //   multiply: C_local             after gemm_hybrid.py:110; a partial sum before the last iteration of ko; in
 //                                 gemm_hybrid.py:112 and gemm_hybrid.py:118, right before it is stored

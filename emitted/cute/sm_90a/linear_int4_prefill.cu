@@ -62,10 +62,9 @@
 //                     512  148,480 bytes of shared memory and 84 of 112 registers for tiles; other partition among
 //                          warps, schedule of the loop, staging of stores and register shares
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   X_shared, packed   in iteration ko, after its consumer_wait
 //   W_local_in_flight  in linear_int4_prefill.py:71, right before the MMAs that read it
 //   Y_local            after linear_int4_prefill.py:71 and the wait for that MMA; a partial sum before the last

@@ -75,10 +75,9 @@
 //                     512  232,448 bytes of shared memory and 82 of 112 registers for tiles; other partition among
 //                          warps, schedule of the loop, operands in registers and register shares
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   KV_shared, K_pe_shared  after the wait for the MMAs of acc_s, by the warpgroup whose iteration it is
 //   Q_shared, Q_pe_local    in mla_decode.py:95-96, right before the MMAs that read them, by the warpgroup whose
 //                           iteration it is

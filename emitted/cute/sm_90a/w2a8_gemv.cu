@@ -33,10 +33,9 @@
 //   threads    64    32   20,480 bytes of shared memory and 168 of 255 registers for tiles
 //                    128  20,480 bytes of shared memory and 42 of 255 registers for tiles
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   x, W_shared  in iteration ko, after the barrier at its start
 //   total        in w2a8.py:86-87, right before it is stored
 // `tile2cu run w2a8_gemv.cu --device ptx --size M=... --size N=... --size K=...` executes the compiled kernel on a

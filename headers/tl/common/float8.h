@@ -101,8 +101,8 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
       return scaled_e4m3(sign | size);
     }
   }
-  // 256 times the shifted elements. 0x7f, NaN, is 1.875 there, of which 35,072 times is infinite; of the largest number,
-  // 1.75, it is 61,376. Zero times that is added: infinity gives NaN, others keep their sign.
+  // 256 times the shifted elements. 0x7f, NaN, is 1.875 there, of which 35,072 times is infinite; of the largest
+  // number, 1.75, it is 61,376. Zero times that is added: infinity gives NaN, others keep their sign.
   static TL_DEVICE uint32_t scaled_e4m3(uint32_t shifted) {
     const uint32_t exact = multiply2(shifted, 0x5c005c00, half());          // 256, twice
     return fma2(multiply2(shifted, 0x78487848, half()), 0, exact, half());  // 35,072, twice

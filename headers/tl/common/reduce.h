@@ -11,8 +11,8 @@ enum Accumulate { accumulate };
 
 // Shared memory for reductions of rows that several warps share: `extent` results with `warps` partial results each.
 // With `threads` > 0 only the first `threads` threads of the block take part, without the producer warps after them.
-// With `ordered` no barrier has to order the stores after the loads of an earlier reduction through it: there is none, or
-// other barriers of all threads are between the two.
+// With `ordered` no barrier has to order the stores after the loads of an earlier reduction through it: there is none,
+// or other barriers of all threads are between the two.
 constexpr int all_threads = 0;
 constexpr bool ordered = true;
 template <class T, int extent, int warps, int threads = all_threads, bool ordered = false> struct ReduceWorkspace {

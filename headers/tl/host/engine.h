@@ -84,7 +84,8 @@ typedef struct tl_engine_launch_request {
 int tl_engine_launch(const tl_engine_launch_request* request);
 
 /* Whether a launch, after which `later` others ran, computed a tile of the grid; for launches of which not all blocks
- * run. A block computes the tile at its index, or those that it notes (tl_engine_note_tile). Of the last 16 launches. */
+ * run. A block computes the tile at its index, or those that it notes (tl_engine_note_tile). Of the last 16 launches.
+ */
 int tl_engine_computed(uint32_t later, uint32_t x, uint32_t y, uint32_t z);
 
 /* ---- kernel: threads and memory ---------------------------------------------------------------------------- */

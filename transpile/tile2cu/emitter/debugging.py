@@ -71,8 +71,8 @@ def debugging(
     rows = [row for resolved, view in zip(launches, views, strict=True) for row in _rows(resolved, _Places.of(view))]
     first = launches[0]
     where = (
-        "If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the "
-        f"kernel names. The section 'registers' says which thread holds which element. {printing}"
+        "If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's "
+        f"comments. The section 'registers' has which thread holds which element. {printing}"
     )
     if printing_own and any(ping_pong_of(each) for each in launches):
         where += f" {printing_own}"

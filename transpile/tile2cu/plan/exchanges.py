@@ -38,5 +38,5 @@ def _synchronises(loop: Loop | While, op: Stmt, resolved: Resolved) -> bool:
         return False
     if isinstance(loop, Loop) and resolved.facts.get(loop, SCHEDULE) is not None:
         return False
-    others = (stmt for stmt in loop.body if isinstance(stmt, Reduce) and stmt is not op)
+    others = (stmt for stmt in statements(loop.body, Reduce, below=False) if stmt is not op)
     return any(resolved.facts[other, REDUCTION_WARPS] > 1 and not resolved.defers(other) for other in others)

@@ -50,10 +50,9 @@
 //                          warps
 //                     512  49,152 bytes of shared memory and 32 of 128 registers for tiles; other partition among warps
 //
-// If a result is wrong, look at tiles where they are complete: find a place by its line, which a comment of the
-// kernel names. The section 'registers' says which thread holds which element. print_tensor(NAME) there, by one
-// thread, prints what it holds of a fragment, or all stages of a shared tile, of which others may be written
-// meanwhile.
+// If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
+// The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
+// it holds of a fragment, or all stages of a shared tile, of which others may be written meanwhile.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
 //   C_local             after gemm.py:51; a partial sum before the last iteration of ko; in gemm.py:63, right before it
 //                       is stored

@@ -52,8 +52,8 @@ class Tl:
     offset_bits = 64
     printing = (
         f'{tl.PRINT}("NAME", NAME) there, by all threads but a producer\'s, prints elements with their coordinates; a '
-        "tile in stages is NAME[s], with the stage s that the statements there read. Print in one block and one "
-        "iteration: printf's buffer is limited."
+        "tile in stages is NAME[s], with the stage s that the statements there read. Print under a condition "
+        "on blockIdx and the iteration: printf's buffer is limited."
     )
     printing_own = f"Where one warpgroup has the tile, {tl.PRINT_OWN} prints it from that warpgroup's threads."
     checked_by = ""
