@@ -33,7 +33,7 @@ def rmsnorm(M, dim, block_M=None, threads=None, eps=1e-5, dtype="float16", read_
         block_M = max(1, threads // lanes * (2 if lanes == 32 and packets <= 32 else 1))
     # Long rows are read a second time, from cache, for the output.
     if read_twice is None:
-        read_twice = row_bytes >= 8192
+        read_twice = row_bytes > 16384
 
     @T.prim_func
     def rmsnorm_kernel(X: T.Tensor((M, dim), dtype), W: T.Tensor((dim,), dtype), Y: T.Tensor((M, dim), dtype)):

@@ -21,7 +21,7 @@ PART = re.compile(
     r"(?P<most>[\d,]+) \(else T2C-L021\)"
     r"|(?P<asserted>.+) \(else T2C-F019\)"
 )
-SMALLER = re.compile(r"A GEMM that is smaller than ([\d x,and]+) along a side runs on FMAs\.")
+SMALLER = re.compile(r"A GEMM with a side below those of ([\d x,and]+) is exempt: it runs on FMAs\.")
 FURTHER = {"T2C-L020", "T2C-S007"}  # shared memory, and boxes of explicit TMA copies
 
 

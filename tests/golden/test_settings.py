@@ -157,7 +157,9 @@ def test_other_values_give_what_the_head_states(name: str) -> None:
         shared = other.shared if alone else shared_bytes(emitted.manifest)
         registers = other.registers if alone else tile_registers(emitted.source, golden.style, other)
         assert taken(row.gives) == (shared, registers), row
-        assert ("over the limit" in row.gives) == (other.registers > other.limit), row
+        operands = other.operands if golden.style == "tl" else 0
+        assert ("over the limit" in row.gives) == (registers + operands > other.limit), row
+        assert (f" and {operands} for operands" in row.gives) == bool(operands), row
         if len(launches) == 1 and golden.style == "tl":
             hip = golden.target.startswith("hip:")
             assert other.limit == (registers_of_launch_bounds if hip else registers_of_sm)(emitted.source), row

@@ -43,9 +43,10 @@
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 of 256 registers for tiles.
 // Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal parts for
 // all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
-// (else T2C-L021). A GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit 65,536 bytes
-// of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of
+// 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). No tile depends on
+// group: no rule limits it. The command rejects others, and states why. These values, one changed at a time, give
+// the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                          several waves hold parts of each row
@@ -61,7 +62,9 @@
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
-// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment;
+// type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a condition on
+// the tile's indices, the iteration and threadIdx.x.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   Q_local             in attention.py:102, right before the MMAs that read it
 //   acc_s_cast          in attention.py:121-124, right before the MMAs that read it
@@ -78,8 +81,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is attention_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
+// temporaries and operands that a gemm loads.
 #include <tl/ck.h>
 
 namespace attention_impl {
@@ -313,8 +316,7 @@ struct Kernel {
 
       // Keys past the end of the sequence are masked. Key 0 is not: each row's maximum is finite from
       // iteration 0 on.
-      // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-      // [rewrite.mask.after-gemm]
+      // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
       tl::change_if(k * block_N + block_N - 1 >= seq_len, acc_s, [&](auto& acc_s) {
         // attention.py:100  for i, j in T.Parallel(block_M, block_N):
         sweep_tile(acc_s, [&](auto i_j) {
@@ -371,8 +373,7 @@ struct Kernel {
       constexpr auto row = make_tuple(i_j[number<0>{}]);
       acc_o(i_j) *= logsum(row);
     });
-    // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; elements are rounded once, to float16
-    // (RN)
+    // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; the store converts them to float16 (RN)
     auto Output_tile = make_tile_window(Output, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0});
     store_tile(Output_tile, tl::cast_tile<half_t>(acc_o));
   }

@@ -34,7 +34,7 @@
 // those of its value, and so do comments. This kernel takes 16 bytes of LDS and 36 of 512 registers for tiles. Legal
 // values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). Tiles must fit 65,536 bytes of LDS
 // (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// following; 'other X' means that X changes as well.
 //   parameter  here   new    gives
 //   block_N    4,096  2,048  16 bytes of LDS and 20 of 512 registers for tiles
 //                     8,192  16 bytes of LDS and 68 of 512 registers for tiles
@@ -52,8 +52,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is cross_entropy_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that
-// file. Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm
-// loads itself.
+// file. Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses and
+// temporaries.
 #include <tl/ck.h>
 
 namespace cross_entropy_impl {

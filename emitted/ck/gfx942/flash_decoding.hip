@@ -60,9 +60,10 @@
 // those of its value, and so do comments. These kernels take at most 49,152 bytes of LDS and 186 of 512 registers
 // for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim in equal
 // parts for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most
-// 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit 65,536
-// bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those
+// of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   num_split   4     2    combine: 7 of 512 registers for tiles
 //                     8    combine: 5 of 512 registers for tiles
@@ -82,7 +83,9 @@
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
-// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment;
+// type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a condition on
+// the tile's indices, the iteration and threadIdx.x.
 //   split: K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are
 //                              visible
 //   split: Q_shared            in flash_decoding.py:91, right before the MMAs that read it
@@ -103,8 +106,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and
 // flash_decoding_combine_kernel. -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
-// file. Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm
-// loads itself.
+// file. Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
+// temporaries and operands that a gemm loads.
 #include <tl/ck.h>
 
 namespace flash_decoding_impl {
@@ -354,8 +357,7 @@ struct Kernel {
       tl::block_gemm<WarpGemm, dim>(acc_s, load_tile(Q_shared_operand[0]), load_tile(K_shared_operand[0]));
 
       // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-      // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-      // [rewrite.mask.after-gemm]
+      // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
       tl::change_if(start + block_N - 1 >= length, acc_s, [&](auto& acc_s) {
         // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
         sweep_tile(acc_s, [&](auto i_j) {

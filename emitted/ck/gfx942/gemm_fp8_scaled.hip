@@ -38,9 +38,10 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 65,536 bytes of LDS and 164 of 256 registers for tiles.
 // Legal values: block_M x group in equal parts for all waves, each a multiple of 16 x 16 (else T2C-L010); threads,
-// rounded up to a multiple of 64, at most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 16 x 32 along a
-// side runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states why.
-// These values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+// rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used
+// as fit. A GEMM with a side below those of 16 x 16 x 32 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of
+// LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
+// following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   49,152 bytes of LDS and 90 of 256 registers for tiles
 //                     256  49,152 bytes of LDS and 312 of 512 registers for tiles; 1 stage used
@@ -53,7 +54,9 @@
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
-// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment;
+// type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a condition on
+// the tile's indices, the iteration and threadIdx.x.
 //   A_shared, B_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   product             after gemm_fp8_scaled.py:31-33
 //   left                in gemm_fp8_scaled.py:67, right before it is stored
@@ -67,8 +70,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_fp8_scaled.py:N a line of that
-// file. Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm
-// loads itself.
+// file. Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
+// temporaries and operands that a gemm loads.
 #include <tl/ck.h>
 
 namespace gemm_fp8_scaled_impl {
@@ -278,8 +281,8 @@ struct Kernel {
     }
 
     // gemm_fp8_scaled.py:67  T.copy(left, C[by * block_M, bx * parts * group])
-    // a lane stores 4 x 8 bytes per row, 4 neighbouring columns at a time, where rows are aligned; elements are
-    // rounded once, to bfloat16 (RN)
+    // a lane stores 4 x 8 bytes per row, 4 neighbouring columns at a time, where rows are aligned; the store
+    // converts them to bfloat16 (RN)
     auto C_tile =
         make_tile_window(C, make_tuple(number<block_M>{}, number<group>{}), {by * block_M, bx * parts * group});
     store_tile(C_tile, cast_tile<bf16_t>(left));

@@ -29,10 +29,10 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles.
 // Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all waves, each a
-// multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). A
-// GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit 65,536 bytes of LDS (else
-// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
-// decisions that are listed after 'other' change, too.
+// multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021);
+// num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 16 x 16 is
+// exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
 //                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
@@ -48,7 +48,9 @@
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
-// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment;
+// type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a condition on
+// the tile's indices, the iteration and threadIdx.x.
 //   A_shared, B_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right
 //                       before it is stored
@@ -62,8 +64,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is gemm_relu_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
+// temporaries and operands that a gemm loads.
 #include <tl/ck.h>
 
 namespace gemm_relu_impl {
@@ -262,8 +264,8 @@ struct Kernel {
     tile_elementwise_inout([](auto& C_local) { C_local = tl::max(C_local, 0.0f); }, C_local);
 
     // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
-    // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; elements are
-    // rounded once, to float16 (RN)
+    // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; the store
+    // converts them to float16 (RN)
     auto C_tile = make_tile_window(C, make_tuple(number<block_M>{}, number<block_N>{}), {by * block_M, bx * block_N});
     store_tile(C_tile, tl::cast_tile<half_t>(C_local));
   }

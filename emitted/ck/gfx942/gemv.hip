@@ -30,7 +30,7 @@
 // those of its value, and so do comments. This kernel takes 40,992 bytes of LDS and 124 of 512 registers for tiles.
 // Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). Tiles must fit 65,536 bytes
 // of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   block_N    4     2    24,592 bytes of LDS and 98 of 512 registers for tiles
 //                    8    36,928 bytes of LDS and 240 of 512 registers for tiles; 1 stage used
@@ -39,7 +39,9 @@
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
-// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment;
+// type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a condition on
+// the tile's indices, the iteration and threadIdx.x.
 //   a, b   in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   total  in gemv.py:49-50, right before it is stored
 // `tile2cu run gemv.hip --device sim --size N=... --size K=...` executes the compiled kernel on a simulator;
@@ -51,8 +53,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is gemv_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemv.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses and
+// temporaries.
 #include <tl/ck.h>
 
 namespace gemv_impl {

@@ -28,7 +28,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 36 of 512 registers for tiles. Legal values: threads,
 // rounded up to a multiple of 64, at most 1,024 (else T2C-L021). The command rejects others, and states why. These
-// values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+// values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   block_M    4     2    18 of 512 registers for tiles
 //                    8    72 of 512 registers for tiles
@@ -37,7 +37,9 @@
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
-// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment;
+// type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a condition on
+// the tile's indices, the iteration and threadIdx.x.
 //   X_local  in row_softmax.py:29, right before it is stored
 // `tile2cu run row_softmax.hip --device sim --size M=...` executes the compiled kernel on a simulator; --reference
 // FILE.py:FUNCTION compares the results.
@@ -48,8 +50,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is row_softmax_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses and
+// temporaries.
 #include <tl/ck.h>
 
 namespace row_softmax_impl {

@@ -23,7 +23,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes no LDS and no registers for tiles. Legal values: threads
 // at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// give the following; 'other X' means that X changes as well.
 //   parameter  here   new    gives
 //   block_N    1,024  512    no LDS and no registers for tiles
 //                     2,048  no LDS and no registers for tiles

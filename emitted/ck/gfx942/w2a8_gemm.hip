@@ -34,10 +34,10 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles.
 // Legal values: block_K in multiples of 32 (else T2C-S002); block_M x block_N in equal parts for all waves, each a
-// multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). A
-// GEMM that is smaller than 16 x 16 x 32 along a side runs on FMAs. Tiles must fit 65,536 bytes of LDS (else
-// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
-// decisions that are listed after 'other' change, too.
+// multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021);
+// num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 16 x 32 is
+// exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles
 //                     128  26,624 bytes of LDS and 100 of 256 registers for tiles
@@ -52,7 +52,9 @@
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
-// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment.
+// type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a fragment;
+// type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a condition on
+// the tile's indices, the iteration and threadIdx.x.
 //   X_shared, packed  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   W_shared          in w2a8.py:34, right before the MMAs that read it
 //   Y_local           after w2a8.py:34; a partial sum before the last iteration of ko; in w2a8.py:35, right before it
@@ -67,8 +69,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is w2a8_gemm_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
+// temporaries and operands that a gemm loads.
 #include <tl/ck.h>
 
 namespace w2a8_gemm_impl {

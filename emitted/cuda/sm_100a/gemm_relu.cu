@@ -26,29 +26,34 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 99,328 bytes of shared memory and 64 of 168 registers
-// for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
-// warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021). A
-// GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// for tiles and 48 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in
+// equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024
+// (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of
+// 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
-//   block_M     128   64   74,752 bytes of shared memory and 32 of 168 registers for tiles
-//                     256  148,480 bytes of shared memory and 128 of 168 registers for tiles
-//   block_N     128   64   74,752 bytes of shared memory and 32 of 168 registers for tiles
-//                     256  148,480 bytes of shared memory and 128 of 168 registers for tiles
-//   block_K     64    32   50,176 bytes of shared memory and 64 of 168 registers for tiles; other tiles or their
-//                          swizzles in shared memory
-//                     128  197,632 bytes of shared memory and 64 of 168 registers for tiles
-//   num_stages  3     2    66,560 bytes of shared memory and 64 of 168 registers for tiles
-//                     4    132,096 bytes of shared memory and 64 of 168 registers for tiles
-//   threads     256   128  99,328 bytes of shared memory and 128 of 255 registers for tiles; other partition among
-//                          warps
-//                     512  99,328 bytes of shared memory and 32 of 96 registers for tiles; other partition among warps
+//   block_M     128   64   74,752 bytes of shared memory and 32 of 168 registers for tiles and 40 for operands
+//                     256  148,480 bytes of shared memory and 128 registers for tiles and 64 for operands, over the
+//                          limit of 168 per thread: may spill
+//   block_N     128   64   74,752 bytes of shared memory and 32 of 168 registers for tiles and 32 for operands
+//                     256  148,480 bytes of shared memory and 128 registers for tiles and 80 for operands, over the
+//                          limit of 168 per thread: may spill
+//   block_K     64    32   50,176 bytes of shared memory and 64 of 168 registers for tiles and 48 for operands; other
+//                          tiles or their swizzles in shared memory
+//                     128  197,632 bytes of shared memory and 64 of 168 registers for tiles and 48 for operands
+//   num_stages  3     2    66,560 bytes of shared memory and 64 of 168 registers for tiles and 48 for operands
+//                     4    132,096 bytes of shared memory and 64 of 168 registers for tiles and 48 for operands
+//   threads     256   128  99,328 bytes of shared memory and 128 of 255 registers for tiles and 64 for operands; other
+//                          partition among warps
+//                     512  99,328 bytes of shared memory and 32 of 96 registers for tiles and 32 for operands; other
+//                          partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right
 //                       before it is stored
@@ -64,7 +69,8 @@
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/tl.h>
 
 namespace gemm_relu_impl {
@@ -88,7 +94,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 99328, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 232448, "sm_100a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 64 per thread for tiles; up to 48 for operands of a GEMM --------------------------------------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w %
 // 2); TV layout ((4,8,2,4),(2,2,8,2)):((256,1,8192,32),(128,8,1024,16))  [layout.gemm.mma-accumulator]

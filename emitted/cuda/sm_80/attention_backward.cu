@@ -45,23 +45,24 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. These kernels take at most 58,368 bytes of shared memory and 192 of 255
-// registers for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_N x dim
-// in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010). A GEMM that is smaller than 16 x 8 x 16
-// along a side runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects
-// others, and states why. These values, one changed at a time, give the following; decisions that are listed after
-// 'other' change, too.
+// registers for tiles and 40 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x
+// block_N and block_N x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); num_stages from
+// 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on
+// FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why.
+// These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_N     64    32   37,888 bytes of shared memory and 128 of 255 registers for tiles; other partition among
-//                          warps and tiles or their swizzles in shared memory
-//                     128  100,352 bytes of shared memory and 320 registers for tiles, over the limit of 255 per
-//                          thread: may spill
-//   num_stages  2     1    41,984 bytes of shared memory and 192 of 255 registers for tiles
-//                     3    75,776 bytes of shared memory and 192 of 255 registers for tiles
+//   block_N     64    32   37,888 bytes of shared memory and 128 of 255 registers for tiles and 32 for operands; other
+//                          partition among warps and tiles or their swizzles in shared memory
+//                     128  100,352 bytes of shared memory and 320 registers for tiles and 72 for operands, over the
+//                          limit of 255 per thread: may spill
+//   num_stages  2     1    41,984 bytes of shared memory and 192 of 255 registers for tiles and 40 for operands
+//                     3    75,776 bytes of shared memory and 192 of 255 registers for tiles and 40 for operands
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   prepare: delta                              in attention_backward.py:184-191, right before it is stored
 //   prepare: o                                  in attention_backward.py:184-191, right before it is stored
 //   gradients: Q_shared, dO_shared, lse, delta  in iteration k, after the barrier at its start
@@ -96,7 +97,8 @@
 // spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/tl.h>
 
 namespace attention_backward_impl {
@@ -197,7 +199,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 58368, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
-// ---- registers: 192 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 192 per thread for tiles; up to 40 for operands of a GEMM -------------------------------------------
 // pT, dsT, dv, dk and dq 32 each; pT_cast and dsT_cast 16 each
 // layout of pT, pT_cast, dsT, dsT_cast:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
@@ -406,7 +408,7 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   {
     using namespace gradients;
     // Accesses of Lse and Delta have up to 16 bytes where all of these rows are 16-byte aligned; else each copy
-    // tests its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+    // tests its rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
     const auto chosen = seq_len % 4 == 0 ? attention_backward_gradients_kernel<tl::Aligned<16>>
                                          : attention_backward_gradients_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);

@@ -27,30 +27,33 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. These kernels take at most 49,152 bytes of shared memory and 64 of 255
-// registers for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
-// for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else
-// T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes of
-// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// registers for tiles and 48 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x
+// block_N in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at
+// most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below
+// those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). No
+// tile depends on splits: no rule limits it. The command rejects others, and states why. These values, one changed
+// at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_M     128   64   36,864 bytes of shared memory and 32 of 255 registers for tiles
-//                     256  73,728 bytes of shared memory and 128 of 255 registers for tiles
-//   block_N     128   64   36,864 bytes of shared memory and 32 of 255 registers for tiles
-//                     256  73,728 bytes of shared memory and 128 of 255 registers for tiles
-//   block_K     32    16   24,576 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                          swizzles in shared memory
-//                     64   98,304 bytes of shared memory and 64 of 255 registers for tiles; other tiles or their
-//                          swizzles in shared memory
-//   num_stages  3     2    32,768 bytes of shared memory and 64 of 255 registers for tiles
-//                     4    65,536 bytes of shared memory and 64 of 255 registers for tiles
-//   threads     256   128  49,152 bytes of shared memory and 128 of 255 registers for tiles; other partition among
-//                          warps
-//                     512  49,152 bytes of shared memory and 32 of 128 registers for tiles; other partition among warps
+//   block_M     128   64   36,864 bytes of shared memory and 32 of 255 registers for tiles and 40 for operands
+//                     256  73,728 bytes of shared memory and 128 of 255 registers for tiles and 64 for operands
+//   block_N     128   64   36,864 bytes of shared memory and 32 of 255 registers for tiles and 32 for operands
+//                     256  73,728 bytes of shared memory and 128 of 255 registers for tiles and 80 for operands
+//   block_K     32    16   24,576 bytes of shared memory and 64 of 255 registers for tiles and 24 for operands; other
+//                          tiles or their swizzles in shared memory
+//                     64   98,304 bytes of shared memory and 64 of 255 registers for tiles and 48 for operands; other
+//                          tiles or their swizzles in shared memory
+//   num_stages  3     2    32,768 bytes of shared memory and 64 of 255 registers for tiles and 48 for operands
+//                     4    65,536 bytes of shared memory and 64 of 255 registers for tiles and 48 for operands
+//   threads     256   128  49,152 bytes of shared memory and 128 of 255 registers for tiles and 64 for operands; other
+//                          partition among warps
+//                     512  49,152 bytes of shared memory and 32 of 128 registers for tiles and 32 for operands; other
+//                          partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   multiply: A_shared, B_shared  in iteration ko, after the barrier at its start
 //   multiply: C_local             after gemm_splitk.py:41; a partial sum before the last iteration of ko; in
 //                                 gemm_splitk.py:42, right before it is stored
@@ -67,7 +70,8 @@
 // -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/tl.h>
 
 namespace gemm_splitk_impl {
@@ -103,7 +107,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
-// ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 64 per thread for tiles; up to 48 for operands of a GEMM --------------------------------------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w %
 // 2); TV layout ((4,8,2,4),(2,2,8,2)):((256,1,8192,32),(128,8,1024,16))  [layout.gemm.mma-accumulator]
@@ -239,7 +243,7 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   {
     using namespace multiply;
     // Accesses of A, B and parts have up to 16 bytes where all of these rows are 16-byte aligned; else each copy
-    // tests its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+    // tests its rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
     const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_splitk_multiply_kernel<tl::Aligned<16>>
                                                  : gemm_splitk_multiply_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M), splits);
@@ -252,7 +256,7 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   {
     using namespace add;
     // Accesses of C and parts have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
-    // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+    // its rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
     const auto chosen = N % 8 == 0 ? gemm_splitk_add_kernel<tl::Aligned<16>> : gemm_splitk_add_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, add_N), tl::ceildiv(M, add_M));
     const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<tl::half*>(C), parts, M, N);

@@ -34,7 +34,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 66 of 255 registers for tiles. Legal values: threads in
 // multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one
-// changed at a time, give the following; decisions that are listed after 'other' change, too.
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   block_M    4     2    32 bytes of shared memory and 34 of 255 registers for tiles
 //                    8    132 of 255 registers for tiles
@@ -42,9 +42,10 @@
 //                    256  64 bytes of shared memory and 34 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   x     in layernorm.py:32-43, right before it is stored
 //   mean  in layernorm.py:32-43, right before it is stored
 //   rstd  in layernorm.py:32-43, right before it is stored
@@ -58,7 +59,7 @@
 // debuggers show these lines; in them the kernel is layernorm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and layernorm.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries.
 #include <tl/tl.h>
 
 namespace layernorm_impl {

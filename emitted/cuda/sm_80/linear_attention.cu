@@ -30,30 +30,32 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 of 255 registers
-// for tiles. Legal values: chunk in multiples of 16 (else T2C-S002); chunk x chunk, chunk x block_V and dim x
-// block_V in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at
-// most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit
-// 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; decisions that are listed after 'other' change, too.
+// for tiles and 40 for operands. Legal values: chunk in multiples of 16 (else T2C-S002); chunk x chunk, chunk x
+// block_V and dim x block_V in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in
+// multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM
+// with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory
+// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
+// following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   chunk       64    32   36,864 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
-//                          and tiles or their swizzles in shared memory
-//                     128  106,496 bytes of shared memory and 288 registers for tiles, over the limit of 255 per
-//                          thread: may spill
-//   block_V     64    32   45,056 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
-//                          swizzles in shared memory
-//                     128  81,920 bytes of shared memory and 176 of 255 registers for tiles
-//   num_stages  2     1    32,768 bytes of shared memory and 112 of 255 registers for tiles
-//                     3    81,920 bytes of shared memory and 112 of 255 registers for tiles
-//   threads     128   64   57,344 bytes of shared memory and 224 of 255 registers for tiles; other partition among
-//                          warps
-//                     256  73,728 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
-//                          and tiles or their swizzles in shared memory
+//   chunk       64    32   36,864 bytes of shared memory and 64 of 255 registers for tiles and 40 for operands; other
+//                          partition among warps and tiles or their swizzles in shared memory
+//                     128  106,496 bytes of shared memory and 288 registers for tiles and 80 for operands, over the
+//                          limit of 255 per thread: may spill
+//   block_V     64    32   45,056 bytes of shared memory and 80 of 255 registers for tiles and 40 for operands; other
+//                          tiles or their swizzles in shared memory
+//                     128  81,920 bytes of shared memory and 176 of 255 registers for tiles and 72 for operands
+//   num_stages  2     1    32,768 bytes of shared memory and 112 of 255 registers for tiles and 40 for operands
+//                     3    81,920 bytes of shared memory and 112 of 255 registers for tiles and 40 for operands
+//   threads     128   64   57,344 bytes of shared memory and 224 registers for tiles and 48 for operands, over the
+//                          limit of 255 per thread: may spill; other partition among warps
+//                     256  73,728 bytes of shared memory and 64 of 255 registers for tiles and 24 for operands; other
+//                          partition among warps and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   Q_shared, K_shared, V_shared  in iteration c, after the barrier at its start
 //   scores_cast                   in linear_attention.py:53-58, right before the MMAs that read it
 //   state_shared                  in linear_attention.py:62-63, right before the MMAs that read it
@@ -74,7 +76,8 @@
 // debuggers show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_attention.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/tl.h>
 
 namespace linear_attention_impl {
@@ -109,7 +112,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 57344, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
-// ---- registers: 112 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 112 per thread for tiles; up to 40 for operands of a GEMM -------------------------------------------
 // state, scores and o 32 each; scores_cast 16
 // layout of state:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
@@ -238,7 +241,7 @@ extern "C" tl_status linear_attention(const void* Q, const void* K, const void* 
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, O, State)) return TL_MISALIGNED;
   // Accesses of V, O and State have up to 16 bytes where all of these rows are 16-byte aligned; else each copy
-  // tests its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // tests its rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
       dim_v % 8 == 0 ? linear_attention_kernel<tl::Aligned<16>> : linear_attention_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(dim_v, block_V), heads, batch);

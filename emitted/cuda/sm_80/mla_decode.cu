@@ -51,35 +51,38 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. These kernels take at most 154,624 bytes of shared memory and 156 of 255
-// registers for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim
-// in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024
-// (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes
-// of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// registers for tiles and 64 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x
+// block_N and block_H x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in
+// multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM
+// with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory
+// (else T2C-L020). No tile depends on slack: no rule limits it. The command rejects others, and states why. These
+// values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   num_split   4     2    combine: 8 of 255 registers for tiles
 //                     8    combine: 7 of 255 registers for tiles
-//   block_H     64    32   114,688 bytes of shared memory and 78 of 255 registers for tiles
+//   block_H     64    32   114,688 bytes of shared memory and 78 of 255 registers for tiles and 48 for operands
 //                     128  T2C-L020: the tiles need 234,496 bytes of shared memory; sm_80 has 166,912 per block;
 //                          Q_shared 131,072, Q_pe_shared 16,384, KV_shared 65,536, K_pe_shared 8,192, S_shared 8,192,
 //                          scores_scale_staged 512, scores_scale_staged_2 512, scores_max_workspace 2,048,
 //                          scores_sum_workspace 2,048
-//   block_N     32    16   114,688 bytes of shared memory and 142 of 255 registers for tiles; other partition among
-//                          warps and tiles or their swizzles in shared memory
-//                     64   159,744 bytes of shared memory and 184 of 255 registers for tiles; other partition among
-//                          warps and tiles or their swizzles in shared memory; 1 stage used
-//   num_stages  2     1    117,760 bytes of shared memory and 156 of 255 registers for tiles
-//                     3    154,624 bytes of shared memory and 156 of 255 registers for tiles; 2 stages used; the same
-//                          kernel
-//   threads     256   128  153,600 bytes of shared memory and 312 registers for tiles, over the limit of 255 per
-//                          thread: may spill; other partition among warps and tiles or their swizzles in shared memory
-//                     512  154,624 bytes of shared memory and 78 of 128 registers for tiles; other partition among
-//                          warps
+//   block_N     32    16   114,688 bytes of shared memory and 142 of 255 registers for tiles and 32 for operands; other
+//                          partition among warps and tiles or their swizzles in shared memory
+//                     64   159,744 bytes of shared memory and 184 of 255 registers for tiles and 64 for operands; other
+//                          partition among warps and tiles or their swizzles in shared memory; 1 stage used
+//   num_stages  2     1    117,760 bytes of shared memory and 156 of 255 registers for tiles and 64 for operands
+//                     3    154,624 bytes of shared memory and 156 of 255 registers for tiles and 64 for operands; 2
+//                          stages used; the same kernel
+//   threads     256   128  153,600 bytes of shared memory and 312 registers for tiles and 96 for operands, over the
+//                          limit of 255 per thread: may spill; other partition among warps and tiles or their swizzles
+//                          in shared memory
+//                     512  154,624 bytes of shared memory and 78 of 128 registers for tiles and 48 for operands; other
+//                          partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   attend: KV_shared, K_pe_shared  in iteration k, after the barrier at its start
 //   attend: Q_shared, Q_pe_shared   in mla_decode.py:95-96, right before the MMAs that read them
 //   attend: S_shared                in mla_decode.py:115-117, right before the MMAs that read it
@@ -101,7 +104,8 @@
 // -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and mla_decode.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/tl.h>
 
 namespace mla_decode_impl {
@@ -161,7 +165,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 154624, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
-// ---- registers: 156 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 156 per thread for tiles; up to 64 for operands of a GEMM -------------------------------------------
 // acc_o 128; acc_s 8; scores_max, scores_max_prev, scores_scale, scores_sum and logsum 4 each
 // layout of acc_s:
 // (T256 threads, V8 values each) -> (64, 32); warp w holds 32 rows from 32 (w / 4) and 8 columns from 8 (w % 4); TV
@@ -270,8 +274,7 @@ __global__ void __launch_bounds__(threads)
     tl::gemm(Q_pe_shared, tl::transposed(K_pe_shared[k % num_stages]), acc_s);
 
     // The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-    // [rewrite.mask.after-gemm]
+    // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
     if (start + block_N - 1 >= length) {
       // mla_decode.py:93  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},

@@ -21,7 +21,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49 of 255 registers for tiles. Legal values: threads in
 // multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one
-// changed at a time, give the following; decisions that are listed after 'other' change, too.
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter  here   new    gives
 //   block_M    4      2      16 bytes of shared memory and 25 of 255 registers for tiles
 //                     8      98 of 255 registers for tiles
@@ -31,9 +31,10 @@
 //                     256    32 bytes of shared memory and 25 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   total  in reduce_rows.py:25-26, right before it is stored
 // `tile2cu run reduce_rows.cu --size M=... --size N=...` executes this file on a CPU and reports races, wrong
 // barriers, out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On
@@ -45,7 +46,7 @@
 // debuggers show these lines; in them the kernel is reduce_rows_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and reduce_rows.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries.
 #include <tl/tl.h>
 
 namespace reduce_rows_impl {
@@ -117,8 +118,8 @@ extern "C" tl_status reduce_rows(const void* X, void* Y, int M, int N, void* /*w
   const tl_status status = reduce_rows_supports(M, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
-  // Accesses of X have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of X have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its rows,
+  // and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? reduce_rows_kernel<tl::Aligned<16>> : reduce_rows_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(M, block_M));
   return tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(X), static_cast<float*>(Y), M, N);

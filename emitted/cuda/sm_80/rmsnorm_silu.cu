@@ -25,9 +25,10 @@
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   x  in rmsnorm_silu.py:31-40, right before it is stored
 // `tile2cu run rmsnorm_silu.cu --size M=...` executes this file on a CPU and reports races, wrong barriers,
 // out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU:
@@ -39,7 +40,7 @@
 // debuggers show these lines; in them the kernel is rmsnorm_silu_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rmsnorm_silu.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries.
 #include <tl/tl.h>
 
 namespace rmsnorm_silu_impl {

@@ -28,15 +28,16 @@
 // those of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 of 255 registers
 // for tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 166,912 bytes
 // of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   threads    64    32   20,480 bytes of shared memory and 168 of 255 registers for tiles
 //                    128  20,480 bytes of shared memory and 42 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   x, W_shared  in iteration ko, after the barrier at its start
 //   total        in w2a8.py:86-87, right before it is stored
 // `tile2cu run w2a8_gemv.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports races,
@@ -48,8 +49,8 @@
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is w2a8_gemv_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
-// fragments, without addresses, temporaries and operands that a gemm loads itself.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
+// and of tiles on their way to shared memory, without addresses and temporaries.
 #include <tl/tl.h>
 
 namespace w2a8_gemv_impl {
@@ -178,7 +179,7 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
   // Accesses of X and W have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 64 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(X),

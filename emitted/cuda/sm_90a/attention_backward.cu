@@ -47,21 +47,24 @@
 // those of its value, and so do comments. These kernels take at most 92,160 bytes of shared memory and 194 of 255
 // registers for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_N x dim
 // in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup,
-// mma.sync runs elsewhere). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit
-// 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; decisions that are listed after 'other' change, too.
+// mma.sync runs elsewhere); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below
+// those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020).
+// The command rejects others, and states why. These values, one changed at a time, give the following; 'other X'
+// means that X changes as well.
 //   parameter   here  new  gives
-//   block_N     64    32   55,296 bytes of shared memory and 130 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, tiles or their swizzles in shared memory and staging of stores
+//   block_N     64    32   55,296 bytes of shared memory and 130 of 255 registers for tiles and 24 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory and
+//                          staging of stores
 //                     128  149,504 bytes of shared memory and 322 registers for tiles, over the limit of 255 per
 //                          thread: may spill
 //   num_stages  2     1    75,776 bytes of shared memory and 194 of 255 registers for tiles
 //                     3    108,544 bytes of shared memory and 194 of 255 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   prepare: delta                  in attention_backward.py:184-191, right before it is stored
 //   prepare: o                      in attention_backward.py:184-191, right before it is stored
 //   gradients: Q_shared, dO_shared  in iteration k, after its consumer_wait
@@ -96,7 +99,8 @@
 // spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 

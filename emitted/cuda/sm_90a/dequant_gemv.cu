@@ -32,9 +32,10 @@
 // (unchecked).
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   x, packed, scales, zeros  in iteration ko, after the barrier at its start
 //   total                     in dequant.py:184, right before it is stored
 // `tile2cu run dequant_gemv.cu --size M=... --size N=... --size K=...` executes this file on a CPU and reports
@@ -47,8 +48,8 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is dequant_gemv_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and dequant.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
-// fragments, without addresses, temporaries and operands that a gemm loads itself.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
+// and of tiles on their way to shared memory, without addresses and temporaries.
 #include <tl/tl.h>
 
 namespace dequant_gemv_impl {
@@ -223,7 +224,7 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z) || !tl::aligned<2>(Y)) return TL_MISALIGNED;
   // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K / group % 16 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);

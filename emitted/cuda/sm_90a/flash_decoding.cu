@@ -54,31 +54,34 @@
 // those of its value, and so do comments. These kernels take at most 82,944 bytes of shared memory and 122 of 255
 // registers for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim
 // in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup,
-// mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021). A GEMM that is smaller than
-// 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command
-// rejects others, and states why. These values, one changed at a time, give the following; decisions that are listed
-// after 'other' change, too.
+// mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which
+// as many stages are used as fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles
+// must fit 232,448 bytes of shared memory (else T2C-L020). No tile depends on group: no rule limits it. The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   num_split   4     2    combine: 7 of 255 registers for tiles
 //                     8    combine: 5 of 255 registers for tiles
-//   block_H     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                          the loop
+//   block_H     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles and 32 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
+//                          and schedule of the loop
 //                     128  99,328 bytes of shared memory and 244 of 255 registers for tiles; other schedule of the loop
 //   block_N     64    32   50,176 bytes of shared memory and 98 of 255 registers for tiles
 //                     128  148,480 bytes of shared memory and 202 of 255 registers for tiles; other operands in
 //                          registers
 //   num_stages  2     1    50,176 bytes of shared memory and 122 of 255 registers for tiles
 //                     3    115,712 bytes of shared memory and 122 of 255 registers for tiles
-//   threads     128   64   81,920 bytes of shared memory and 244 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, pipelines and schedule of the loop
+//   threads     128   64   81,920 bytes of shared memory and 244 registers for tiles and 64 for operands, over the
+//                          limit of 255 per thread: may spill; other MMA instructions, partition among warps, pipelines
+//                          and schedule of the loop
 //                     256  100,352 bytes of shared memory and 74 of 168 registers for tiles; other partition among
 //                          warps, tiles or their swizzles in shared memory and schedule of the loop
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   split: K_shared, V_shared  in iteration k, after its consumer_wait
 //   split: Q_shared            in flash_decoding.py:91, right before the MMAs that read it
 //   split: acc_s_cast          in flash_decoding.py:107, right before the MMAs that read it
@@ -101,7 +104,8 @@
 // flash_decoding_combine_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -270,8 +274,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     const int start = (first + k) * block_N;
 
     // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-    // [rewrite.mask.after-gemm]
+    // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
     if (start + block_N - 1 >= length) {
       // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},

@@ -29,30 +29,34 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 94,208 bytes of shared memory and 8 of 255 registers for
-// tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all warps,
-// each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021). A GEMM that
-// is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else
-// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
-// decisions that are listed after 'other' change, too.
+// tiles and 16 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal
+// parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else
+// T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 8 x
+// 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects
+// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
+// well.
 //   parameter   here  new  gives
 //   block_M     16    8    80,384 bytes of shared memory and 4 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps and tiles or their swizzles in shared memory
-//                     32   122,880 bytes of shared memory and 16 of 255 registers for tiles; other partition among
-//                          warps
-//   block_N     64    32   55,296 bytes of shared memory and 4 of 255 registers for tiles; other tiles or their
-//                          swizzles in shared memory
-//                     128  172,032 bytes of shared memory and 16 of 255 registers for tiles
-//   block_K     128   64   53,248 bytes of shared memory and 8 of 255 registers for tiles
-//                     256  176,128 bytes of shared memory and 8 of 255 registers for tiles
-//   num_stages  4     3    73,728 bytes of shared memory and 8 of 255 registers for tiles
-//                     5    114,688 bytes of shared memory and 8 of 255 registers for tiles
-//   threads     128   64   94,208 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
-//                     256  94,208 bytes of shared memory and 4 of 255 registers for tiles; other partition among warps
+//                     32   122,880 bytes of shared memory and 16 of 255 registers for tiles and 24 for operands; other
+//                          partition among warps
+//   block_N     64    32   55,296 bytes of shared memory and 4 of 255 registers for tiles and 12 for operands; other
+//                          tiles or their swizzles in shared memory
+//                     128  172,032 bytes of shared memory and 16 of 255 registers for tiles and 24 for operands
+//   block_K     128   64   53,248 bytes of shared memory and 8 of 255 registers for tiles and 16 for operands
+//                     256  176,128 bytes of shared memory and 8 of 255 registers for tiles and 16 for operands
+//   num_stages  4     3    73,728 bytes of shared memory and 8 of 255 registers for tiles and 16 for operands
+//                     5    114,688 bytes of shared memory and 8 of 255 registers for tiles and 16 for operands
+//   threads     128   64   94,208 bytes of shared memory and 16 of 255 registers for tiles and 24 for operands; other
+//                          partition among warps
+//                     256  94,208 bytes of shared memory and 4 of 255 registers for tiles and 12 for operands; other
+//                          partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   A_shared, B_shared  in iteration ko, after the barrier at its start
 //   C_local             after gemm_few_rows.py:45; a partial sum before the last iteration of ko; in
 //                       gemm_few_rows.py:55-57, right before it is stored
@@ -68,7 +72,8 @@
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_few_rows.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/tl.h>
 
 namespace gemm_few_rows_impl {
@@ -98,7 +103,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 94208, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------
+// ---- registers: 8 per thread for tiles; up to 16 for operands of a GEMM ---------------------------------------------
 // layout of C_local:
 // (T128 threads, V8 values each) -> (16, 64); warp w holds all 16 rows and 16 columns from 16 (w % 4); TV layout
 // ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
@@ -205,7 +210,7 @@ extern "C" tl_status gemm_few_rows(const void* A, const void* B, void* C, int M,
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
-  // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // its rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 8 == 0 && N % 8 == 0 ? gemm_few_rows_kernel<tl::Aligned<16>> : gemm_few_rows_kernel<tl::AnyAlignment>;
   const dim3 grid(splits, tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -25,8 +25,8 @@
 // bytes, for any sizes. Less is TL_WORKSPACE_TOO_SMALL.
 // Programmatic dependent launch: add may start before multiply has ended, and waits for its end before it accesses what
 // that wrote (griddepcontrol.wait). multiply executes griddepcontrol.launch_dependents. A kernel that the caller
-// launches next with the PDL attribute may start before the call has ended, where add has no blocks; it must execute
-// griddepcontrol.wait before it accesses the tensors or the workspace of the call.
+// launches next with the PDL attribute may start before the call has ended, where add has no blocks. In any case it
+// must execute griddepcontrol.wait before it accesses the tensors or the workspace of the call.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the
 // position of its tile and on K, M and N.
@@ -39,10 +39,11 @@
 // those of its value, and so do comments. These kernels take at most 205,824 bytes of shared memory and 192 of 240
 // registers for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
-// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); block_M % strip == 0 (else T2C-F019). A
-// GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages
+// are used as fit; block_M % strip == 0 (else T2C-F019). A GEMM with a side below those of 16 x 8 x 16 is exempt: it
+// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). No tile depends on programs,
+// min_saved_iterations and panel: no rule limits them. The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     256   128  173,056 bytes of shared memory and 96 of 168 registers for tiles; other staging of stores
 //                          and register shares
@@ -62,13 +63,15 @@
 //                     4    230,400 bytes of shared memory and 192 of 240 registers for tiles; other staging of stores
 //   threads     256   128  205,824 bytes of shared memory and 384 registers for tiles, over the limit of 255 per
 //                          thread: may spill; other partition among warps and register shares
-//                     512  172,032 bytes of shared memory and 96 of 128 registers for tiles; other MMA instructions,
-//                          partition among warps, pipelines, staging of stores and register shares
+//                     512  172,032 bytes of shared memory and 96 registers for tiles and 56 for operands, over the
+//                          limit of 128 per thread: may spill; other MMA instructions, partition among warps,
+//                          pipelines, staging of stores and register shares
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   multiply: A_shared, B_shared  in iteration ko, after its consumer_wait
 //   multiply: C_local             after gemm_hybrid.py:110; a partial sum before the last iteration of ko; in
 //                                 gemm_hybrid.py:112 and gemm_hybrid.py:118, right before it is stored
@@ -85,7 +88,8 @@
 // gemm_hybrid_add_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_hybrid.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -104,7 +108,6 @@ constexpr int strip = 8;
 // strips of a tile
 // gemm_hybrid.py:121
 constexpr int strips = block_M / strip;
-static_assert(block_M % strip == 0);
 static_assert(block_M % strip == 0, "strips cover a tile");
 
 // ---- schedule: what the launcher and the kernels compute from the sizes ---------------------------------------------

@@ -26,10 +26,10 @@
 // those of its value, and so do comments. This kernel takes 148,480 bytes of shared memory and 128 of 168 registers
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
-// threads in multiples of 32, at most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side
-// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and
-// states why. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
+// fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of
+// shared memory (else T2C-L020). No tile depends on splits: no rule limits it. The command rejects others, and
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   123,904 bytes of shared memory and 64 of 168 registers for tiles; other partition among
 //                          warps
@@ -49,9 +49,10 @@
 //                          warps and register shares
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   A_shared, B_shared  in iteration ko, after its consumer_wait
 //   C_local             after gemm_splitk.py:78; a partial sum before the last iteration of ko; in gemm_splitk.py:79,
 //                       right before it is stored
@@ -67,7 +68,8 @@
 // prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 

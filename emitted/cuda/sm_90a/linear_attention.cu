@@ -32,13 +32,14 @@
 // those of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 112 of 255 registers
 // for tiles. Legal values: chunk in multiples of 16 (else T2C-S002); chunk x chunk, chunk x block_V and dim x
 // block_V in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup,
-// mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021). A GEMM that is smaller than
-// 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command
-// rejects others, and states why. These values, one changed at a time, give the following; decisions that are listed
-// after 'other' change, too.
+// mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which
+// as many stages are used as fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles
+// must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values,
+// one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   chunk       64    32   37,888 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, tiles or their swizzles in shared memory and schedule of the loop
+//   chunk       64    32   37,888 bytes of shared memory and 64 of 255 registers for tiles and 24 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory and
+//                          schedule of the loop
 //                     128  107,520 bytes of shared memory and 288 registers for tiles, over the limit of 255 per
 //                          thread: may spill
 //   block_V     64    32   46,080 bytes of shared memory and 80 of 255 registers for tiles; other tiles or their
@@ -46,15 +47,18 @@
 //                     128  82,944 bytes of shared memory and 176 of 255 registers for tiles
 //   num_stages  2     1    33,792 bytes of shared memory and 112 of 255 registers for tiles
 //                     3    82,944 bytes of shared memory and 112 of 255 registers for tiles
-//   threads     128   64   57,344 bytes of shared memory and 224 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, pipelines and schedule of the loop
-//                     256  74,752 bytes of shared memory and 64 of 168 registers for tiles; other MMA instructions,
-//                          partition among warps, tiles or their swizzles in shared memory and schedule of the loop
+//   threads     128   64   57,344 bytes of shared memory and 224 registers for tiles and 48 for operands, over the
+//                          limit of 255 per thread: may spill; other MMA instructions, partition among warps, pipelines
+//                          and schedule of the loop
+//                     256  74,752 bytes of shared memory and 64 of 168 registers for tiles and 24 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory and
+//                          schedule of the loop
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   Q_shared, K_shared, V_shared  in iteration c, after its consumer_wait
 //   scores_cast                   in linear_attention.py:53-58, right before the MMAs that read it
 //   state_shared                  in linear_attention.py:62-63, right before the MMAs that read it
@@ -76,7 +80,8 @@
 // prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_attention.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 

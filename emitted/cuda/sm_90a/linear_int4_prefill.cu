@@ -39,10 +39,10 @@
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 164 of 240 registers
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_N x block_M in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
-// threads in multiples of 32, at most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side
-// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and
-// states why. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
+// fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of
+// shared memory (else T2C-L020). No tile depends on group: no rule limits it. The command rejects others, and states
+// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     256   128  115,712 bytes of shared memory and 100 of 240 registers for tiles
 //                     512  209,920 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
@@ -51,9 +51,9 @@
 //                          warps and staging of stores
 //                     256  164,864 bytes of shared memory and 296 registers for tiles, over the limit of 240 per
 //                          thread: may spill; other schedule of the loop and staging of stores
-//   block_K     64    32   73,728 bytes of shared memory and 140 of 255 registers for tiles; other MMA instructions,
-//                          tiles or their swizzles in shared memory, pipelines, schedule of the loop, staging of stores
-//                          and register shares
+//   block_K     64    32   73,728 bytes of shared memory and 140 registers for tiles and 128 for operands, over the
+//                          limit of 255 per thread: may spill; other MMA instructions, tiles or their swizzles in
+//                          shared memory, pipelines, schedule of the loop, staging of stores and register shares
 //                     128  T2C-F019: the assertion fails
 //   num_stages  4     3    177,152 bytes of shared memory and 164 of 240 registers for tiles
 //                     5    185,344 bytes of shared memory and 164 of 240 registers for tiles; other staging of stores
@@ -63,9 +63,10 @@
 //                          warps, schedule of the loop, staging of stores and register shares
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   X_shared, packed   in iteration ko, after its consumer_wait
 //   W_local_in_flight  in linear_int4_prefill.py:71, right before the MMAs that read it
 //   Y_local            after linear_int4_prefill.py:71 and the wait for that MMA; a partial sum before the last
@@ -82,7 +83,8 @@
 // prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4_prefill.py:N a line of
 // that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
-// those of declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// those of fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads
+// operands from shared memory and from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -281,8 +283,8 @@ extern "C" tl_status linear_int4_prefill(const void* X, const void* W, const voi
   const tl_status status = linear_int4_prefill_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S)) return TL_MISALIGNED;
-  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests its rows,
+  // and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
       N % 8 == 0 ? linear_int4_prefill_kernel<tl::Aligned<16>> : linear_int4_prefill_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -51,14 +51,15 @@
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 of 240 registers
 // for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim in equal
 // parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
-// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); page_size % block_N == 0 (else T2C-F019). A
-// GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages
+// are used as fit; page_size % block_N == 0 (else T2C-F019). A GEMM with a side below those of 16 x 8 x 16 is
+// exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). No tile depends on
+// page_size, num_split and slack: no rule limits them. The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, pipelines, schedule of the loop, staging of stores, operands in
-//                          registers and register shares
+//   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles and 48 for operands; other
+//                          MMA instructions, partition among warps, pipelines, schedule of the loop, staging of stores,
+//                          operands in registers and register shares
 //                     128  T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 per block;
 //                          Q_shared 131,072, Q_pe_shared 16,384, KV_shared 131,072, K_pe_shared 16,384, S_shared
 //                          16,384, scores_max_workspace 1,024, scores_sum_workspace 1,024, barriers 40
@@ -76,10 +77,10 @@
 //                          warps, schedule of the loop, operands in registers and register shares
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited. Where
-// one warpgroup has the tile, tl::print_own prints it from that warpgroup's threads.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited. Where one warpgroup has the tile, tl::print_own prints it from that warpgroup's threads.
 //   KV_shared, K_pe_shared  after the wait for the MMAs of acc_s, by the warpgroup whose iteration it is
 //   Q_shared, Q_pe_local    in mla_decode.py:95-96, right before the MMAs that read them, by the warpgroup whose
 //                           iteration it is
@@ -100,7 +101,8 @@
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and mla_decode.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -347,8 +349,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     const int start = k * block_N;
 
     // The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-    // [rewrite.mask.after-gemm]
+    // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
     if (start + block_N - 1 >= length) {
       // mla_decode.py:93  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},

@@ -33,33 +33,34 @@
 // those of its value, and so do comments. This kernel takes 37,888 bytes of shared memory and 32 of 255 registers
 // for tiles. Legal values: block_K in multiples of 32 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
-// threads in multiples of 32, at most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 8 x 32 along a side
-// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and
-// states why. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
+// fit. A GEMM with a side below those of 16 x 8 x 32 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of
+// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                          the loop
+//   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles and 24 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
+//                          and schedule of the loop
 //                     128  54,272 bytes of shared memory and 64 of 255 registers for tiles
 //   block_N     64    32   27,648 bytes of shared memory and 16 of 255 registers for tiles
 //                     128  58,368 bytes of shared memory and 64 of 255 registers for tiles
-//   block_K     128   64   14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                          the loop
+//   block_K     128   64   14,336 bytes of shared memory and 32 of 255 registers for tiles and 32 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
+//                          and schedule of the loop
 //                     256  74,752 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
 //                          swizzles in shared memory
 //   num_stages  2     1    19,456 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the loop
 //                     3    48,128 bytes of shared memory and 32 of 255 registers for tiles
-//   threads     128   64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
-//                          partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                          the loop
+//   threads     128   64   28,672 bytes of shared memory and 64 of 255 registers for tiles and 48 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
+//                          and schedule of the loop
 //                     256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   X_shared, packed  in iteration ko, after its consumer_wait
 //   W_shared          in w2a8.py:34, right before the MMAs that read it
 //   Y_local           after w2a8.py:34 and the wait for that MMA; a partial sum before the last iteration of ko; in
@@ -75,8 +76,9 @@
 // -lineinfo profilers and debuggers show these lines; in them the kernel is w2a8_gemm_kernel. -Xptxas -v prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
-// fragments, without addresses, temporaries and operands that a gemm loads itself.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
+// and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from shared
+// memory and from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_int8.h>
 
@@ -230,8 +232,8 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<8>(Y)) return TL_MISALIGNED;
-  // Accesses of Y have up to 8 bytes where all of these rows are 8-byte aligned; else each copy tests its
-  // addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 8 bytes where all of these rows are 8-byte aligned; else each copy tests its rows,
+  // and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 2 == 0 ? w2a8_gemm_kernel<tl::Aligned<8>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream,

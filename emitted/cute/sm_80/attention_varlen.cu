@@ -55,9 +55,10 @@
 // those of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers
 // for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal
 // parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else
-// T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes of
-// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 8 x
+// 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). No tile depends on
+// group and slack: no rule limits them. The command rejects others, and states why. These values, one changed at a
+// time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   T2C-E034: the style `cute` does not support the layout MmaOperandA of acc_s_cast
 //                     128  98,304 bytes of shared memory and 244 of 255 registers for tiles
@@ -90,7 +91,8 @@
 // attention_varlen_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_varlen.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/cute.h>
 
 namespace attention_varlen_impl {
@@ -254,8 +256,7 @@ __global__ void __launch_bounds__(threads)
     tl::gemm(acc_s_mma{}, Copy_Atom<SM75_U32x4_LDSM_N, half_t>{}, Copy_Atom<SM75_U32x4_LDSM_N, half_t>{}, Q_shared,
              K_shared(_, _, k % num_stages), acc_s);
 
-    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-    // [rewrite.mask.after-gemm]
+    // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
     if (k * block_N + block_N - 1 > diagonal || k * block_N + block_N - 1 >= length_k) {
       // attention_varlen.py:87  for i, j in T.Parallel(block_M, block_N):
       CUTE_UNROLL

@@ -31,7 +31,7 @@
 // those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 36 of 255 registers for
 // tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 166,912 bytes of
 // shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// give the following; 'other X' means that X changes as well.
 //   parameter  here   new    gives
 //   block_N    4,096  2,048  32 bytes of shared memory and 20 of 255 registers for tiles
 //                     8,192  32 bytes of shared memory and 68 of 255 registers for tiles
@@ -51,7 +51,7 @@
 // cross_entropy_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries.
 #include <tl/cute.h>
 
 namespace cross_entropy_impl {

@@ -56,9 +56,10 @@
 // those of its value, and so do comments. These kernels take at most 81,920 bytes of shared memory and 122 of 255
 // registers for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim
 // in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024
-// (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes
-// of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of
+// 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   num_split   4     2    combine: 7 of 255 registers for tiles
 //                     8    combine: 5 of 255 registers for tiles
@@ -96,7 +97,8 @@
 // flash_decoding_split_kernel and flash_decoding_combine_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/cute.h>
 
 namespace flash_decoding_impl {
@@ -266,8 +268,7 @@ __global__ void __launch_bounds__(threads)
              K_shared(_, _, k % num_stages), acc_s);
 
     // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-    // [rewrite.mask.after-gemm]
+    // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
     if (start + block_N - 1 >= length) {
       // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
       CUTE_UNROLL

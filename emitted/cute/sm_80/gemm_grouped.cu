@@ -34,10 +34,11 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 36,864 bytes of shared memory and 64 of 255 registers
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
-// warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021). A
-// GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021);
+// num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 8 x 16 is
+// exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects
+// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
+// well.
 //   parameter   here  new  gives
 //   block_M     64    32   30,720 bytes of shared memory and 32 of 255 registers for tiles
 //                     128  49,152 bytes of shared memory and 128 of 255 registers for tiles
@@ -71,7 +72,8 @@
 // gemm_grouped_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/cute.h>
 
 namespace gemm_grouped_impl {

@@ -25,7 +25,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 34 of 255 registers for tiles. Legal values: threads in
 // multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one
-// changed at a time, give the following; decisions that are listed after 'other' change, too.
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   block_M    4     2    32 bytes of shared memory and 18 of 255 registers for tiles
 //                    8    68 of 255 registers for tiles
@@ -46,8 +46,8 @@
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is
 // row_softmax_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses and
+// temporaries.
 #include <tl/cute.h>
 
 namespace row_softmax_impl {

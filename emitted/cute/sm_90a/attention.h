@@ -20,7 +20,7 @@ extern "C" {
 // tiles: keys past their end are masked.
 //
 // Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, is_causal = False, scale =
-// 0.12751743f, slack = 8 and group_size = 1. The others are under 'sizes' in the source.
+// 0.12751743f, slack = 8 and group_size = 1 (`group` in the file). The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)               row-major
 //   K       in   float16  (batch, seq_len, heads / group_size, dim)  row-major

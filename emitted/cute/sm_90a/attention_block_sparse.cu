@@ -48,9 +48,9 @@
 // those of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers
 // for tiles. Legal values: block_M x block_N and block_M x dim in equal parts for all warps, each a multiple of 16 x
 // 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere); threads in multiples of 32, at most
-// 1,024 (else T2C-L021). Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others,
-// and states why. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. Tiles must fit 232,448 bytes of
+// shared memory (else T2C-L020). No tile depends on slack: no rule limits it. The command rejects others, and states
+// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   num_stages  2     1    132,096 bytes of shared memory and 202 of 240 registers for tiles
 //                     3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
@@ -82,7 +82,8 @@
 // the kernel is attention_block_sparse_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_block_sparse.py:N a line of
 // that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
-// those of declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// those of fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads
+// operands from shared memory and from these.
 #include <tl/cute_sm90.h>
 
 namespace attention_block_sparse_impl {
@@ -381,8 +382,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
     auto row_max_acc_s = [&](const Iteration& iteration) {
       // A query sees no later key, and none past the end of the sequence.
-      // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-      // [rewrite.mask.after-gemm]
+      // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
       if (work.bx * block_M < iteration.k * block_N + block_N - 1) {
         // attention_block_sparse.py:81  for i, j in T.Parallel(block_M, block_N):
         CUTE_UNROLL

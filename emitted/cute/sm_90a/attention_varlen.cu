@@ -57,10 +57,11 @@
 // those of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers
 // for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal
 // parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
-// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16
-// along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects
-// others, and states why. These values, one changed at a time, give the following; decisions that are listed after
-// 'other' change, too.
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages
+// are used as fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448
+// bytes of shared memory (else T2C-L020). No tile depends on group and slack: no rule limits them. The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   198,656 bytes of shared memory and 106 of 168 registers for tiles; other partition among
 //                          warps, tiles or their swizzles in shared memory, schedule of the loop, operands in registers
@@ -100,7 +101,8 @@
 // the kernel is attention_varlen_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_varlen.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/cute_sm90.h>
 
 namespace attention_varlen_impl {
@@ -375,8 +377,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       warpgroup_commit_batch();
     };
     auto row_max_acc_s = [&](int k) {
-      // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-      // [rewrite.mask.after-gemm]
+      // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
       if (k * block_N + block_N - 1 > work.diagonal || k * block_N + block_N - 1 >= work.length_k) {
         // attention_varlen.py:87  for i, j in T.Parallel(block_M, block_N):
         CUTE_UNROLL

@@ -9,7 +9,7 @@
 // W[n, k] is (nibble - Z) * S. S has one value per `group` columns of a row. The nibble of an even k is the lower half
 // of byte k // 2 of its row.
 //
-// Compile-time constants: group_size = 32. The others are under 'sizes' in the source.
+// Compile-time constants: group_size = 32 (`group` in the file). The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)               row-major
 //   W  in   uint8    (N, K / 2)           row-major
@@ -46,8 +46,8 @@
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is dequant_gemv_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and dequant.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
-// fragments, without addresses, temporaries and operands that a gemm loads itself.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
+// and of tiles on their way to shared memory, without addresses and temporaries.
 #include <tl/cute.h>
 
 namespace dequant_gemv_impl {

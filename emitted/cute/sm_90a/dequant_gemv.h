@@ -15,7 +15,7 @@ extern "C" {
 // W[n, k] is (nibble - Z) * S. S has one value per `group` columns of a row. The nibble of an even k is the lower half
 // of byte k // 2 of its row.
 //
-// Compile-time constants: group_size = 32. The others are under 'sizes' in the source.
+// Compile-time constants: group_size = 32 (`group` in the file). The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)               row-major
 //   W  in   uint8    (N, K / 2)           row-major

@@ -32,10 +32,10 @@
 // those of its value, and so do comments. This kernel takes 132,096 bytes of shared memory and 96 of 168 registers
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
-// threads in multiples of 32, at most 1,024 (else T2C-L021); block_M % splits == 0 (else T2C-F019). A GEMM that is
-// smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020).
-// The command rejects others, and states why. These values, one changed at a time, give the following; decisions
-// that are listed after 'other' change, too.
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
+// fit; block_M % splits == 0 (else T2C-F019). A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on
+// FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why.
+// These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   164,864 bytes of shared memory and 48 of 168 registers for tiles; other partition among
 //                          warps
@@ -71,7 +71,8 @@
 // the kernel is gemm_clusters_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_clusters.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/cute_sm90.h>
 
 namespace gemm_clusters_impl {
@@ -86,7 +87,6 @@ constexpr int splits = 2;
 // rows that a block adds and stores
 // gemm_clusters.py:27
 constexpr int strip = block_M / splits;
-static_assert(block_M % splits == 0);
 static_assert(block_M % splits == 0, "each block of a cluster adds as many rows of the tile");
 // TMA fills up to 4 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;

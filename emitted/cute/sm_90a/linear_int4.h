@@ -16,8 +16,8 @@ extern "C" {
 // D is W dequantised: D[n, k] = (nibble - 8) * S[n, k // group], in the type of S. W holds two weights per byte: the
 // nibble of an even k is the lower half of byte k // 2 of row n. K must be a multiple of the group.
 //
-// Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group_size =
-// 32. The others are under 'sizes' in the source.
+// Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group_size = 32
+// (`group` in the file). The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)               row-major
 //   W  in   uint8    (N, K / 2)           row-major

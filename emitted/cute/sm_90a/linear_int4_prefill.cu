@@ -11,7 +11,8 @@
 // The weights are the GEMM's A operand, dequantised from shared memory into registers: no exchange between threads.
 // Scales are prefetched one iteration ahead.
 //
-// Compile-time constants: group_size = 32 and block_M = 256. The others are under 'sizes' in the source.
+// Compile-time constants: group_size = 32 (`group` in the file) and block_M = 256. The others are under 'sizes' in the
+// source.
 //
 //   X  in   float16  (M, K)               row-major
 //   W  in   uint8    (N, K / 2)           row-major
@@ -39,10 +40,10 @@
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 164 of 240 registers
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_N x block_M in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
-// threads in multiples of 32, at most 1,024 (else T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side
-// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and
-// states why. These values, one changed at a time, give the following; decisions that are listed after 'other'
-// change, too.
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
+// fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of
+// shared memory (else T2C-L020). No tile depends on group: no rule limits it. The command rejects others, and states
+// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     256   128  115,712 bytes of shared memory and 100 of 240 registers for tiles
 //                     512  209,920 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
@@ -81,7 +82,8 @@
 // the kernel is linear_int4_prefill_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4_prefill.py:N a line of
 // that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
-// those of declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// those of fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads
+// operands from shared memory and from these.
 #include <tl/cute_sm90.h>
 
 namespace linear_int4_prefill_impl {

@@ -17,7 +17,8 @@ extern "C" {
 // The weights are the GEMM's A operand, dequantised from shared memory into registers: no exchange between threads.
 // Scales are prefetched one iteration ahead.
 //
-// Compile-time constants: group_size = 32 and block_M = 256. The others are under 'sizes' in the source.
+// Compile-time constants: group_size = 32 (`group` in the file) and block_M = 256. The others are under 'sizes' in the
+// source.
 //
 //   X  in   float16  (M, K)               row-major
 //   W  in   uint8    (N, K / 2)           row-major

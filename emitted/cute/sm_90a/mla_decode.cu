@@ -51,10 +51,11 @@
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 of 240 registers
 // for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim in equal
 // parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
-// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); page_size % block_N == 0 (else T2C-F019). A
-// GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 232,448 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages
+// are used as fit; page_size % block_N == 0 (else T2C-F019). A GEMM with a side below those of 16 x 8 x 16 is
+// exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). No tile depends on
+// page_size, num_split and slack: no rule limits them. The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, pipelines, schedule of the loop, staging of stores, operands in
@@ -97,7 +98,8 @@
 // the kernel is mla_decode_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and mla_decode.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
+// shared memory and from these.
 #include <tl/cute_ping_pong.h>
 
 namespace mla_decode_impl {
@@ -420,8 +422,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     const int start = k * block_N;
 
     // The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
-    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-    // [rewrite.mask.after-gemm]
+    // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
     if (start + block_N - 1 >= length) {
       // mla_decode.py:93  for i, j in T.Parallel(block_H, block_N):
       CUTE_UNROLL

@@ -28,7 +28,7 @@
 // those of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 of 255 registers
 // for tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 232,448 bytes
 // of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   threads    64    32   20,480 bytes of shared memory and 168 of 255 registers for tiles
 //                    128  20,480 bytes of shared memory and 42 of 255 registers for tiles
@@ -48,8 +48,8 @@
 // folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
 // the kernel is w2a8_gemv_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
-// fragments, without addresses, temporaries and operands that a gemm loads itself.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
+// and of tiles on their way to shared memory, without addresses and temporaries.
 #include <tl/cute.h>
 
 namespace w2a8_gemv_impl {

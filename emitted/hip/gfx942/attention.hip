@@ -36,29 +36,32 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 186 of 256 registers for tiles.
-// Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal parts for
-// all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
-// (else T2C-L021). A GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit 65,536 bytes
-// of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 186 of 256 registers for tiles
+// and 64 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim
+// in equal parts for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64,
+// at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side
+// below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). No
+// tile depends on group and slack: no rule limits them. The command rejects others, and states why. These values,
+// one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_M     128   64   32,768 bytes of LDS and 109 of 256 registers for tiles
+//   block_M     128   64   32,768 bytes of LDS and 109 of 256 registers for tiles and 64 for operands
 //                     256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
 //                          65,536, K_shared 16,384, V_shared 16,384
-//   block_N     64    32   16,384 bytes of LDS and 146 of 256 registers for tiles
+//   block_N     64    32   16,384 bytes of LDS and 146 of 256 registers for tiles and 64 for operands
 //                     128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
 //                          32,768, K_shared 32,768, V_shared 32,768
-//   num_stages  2     1    32,768 bytes of LDS and 186 of 256 registers for tiles; the same kernel
-//                     3    65,536 bytes of LDS and 186 of 256 registers for tiles; 2 stages used
-//   threads     256   128  65,536 bytes of LDS and 308 of 512 registers for tiles; other partition among waves, tiles
-//                          or their swizzles in LDS and operands in registers
-//                     512  32,768 bytes of LDS and 93 of 256 registers for tiles; other partition among waves
+//   num_stages  2     1    32,768 bytes of LDS and 186 of 256 registers for tiles and 64 for operands; the same kernel
+//                     3    65,536 bytes of LDS and 186 of 256 registers for tiles and 64 for operands; 2 stages used
+//   threads     256   128  65,536 bytes of LDS and 308 of 512 registers for tiles and 64 for operands; other partition
+//                          among waves, tiles or their swizzles in LDS and operands in registers
+//                     512  32,768 bytes of LDS and 93 of 256 registers for tiles and 64 for operands; other partition
+//                          among waves
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   K_shared, V_shared  in iteration k, after the barrier behind which all threads' parts of its tile are visible
 //   Q_local             in attention.py:102, right before the MMAs that read it
 //   acc_s_cast          in attention.py:121-124, right before the MMAs that read it
@@ -76,8 +79,8 @@
 // debuggers show these lines; in them the kernel is attention_kernel. -Rpass-analysis=kernel-resource-usage prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
+// temporaries and operands that a gemm loads.
 #include <tl/tl.h>
 
 namespace attention_impl {
@@ -104,7 +107,7 @@ constexpr int shared_stages = 1;
 constexpr int threads = 256;
 // at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
 // value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 by registers (tiles take 186, operands up to 32), 2 by LDS: 2, limited by both
+// workgroups per CU: 2 by registers (tiles take 186, operands up to 64), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -120,7 +123,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 186 per thread for tiles, 32 of which hold the next tile; up to 32 for operands of a GEMM -----------
+// ---- registers: 186 per thread for tiles, 32 of which hold the next tile; up to 64 for operands of a GEMM -----------
 // layout of acc_s, acc_s_cast:
 // (T256 threads, V32 values each) -> (128, 64); wave w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns
 // of a row at a time; i = 32 wave + 16 (value / 16) + lane % 16, j = 16 (value / 4 % 4) + 4 (lane / 16) + value % 4
@@ -205,13 +208,13 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // attention.py:102  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
     // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS
     // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands
-    // from LDS take 32 VGPRs, for 2 steps of 32 along K
+    // from LDS take 32 VGPRs, for 2 steps of 32 along K; MFMA s along K takes k = 32 (s / 2) + 8 (lane / 16) + 4 (s
+    // % 2) + i, i < 4, of row lane % 16 of A and column lane % 16 of B
     tl::gemm(Q_local, tl::transposed(K_shared[0]), acc_s, tl::overwrite);
 
     // Keys past the end of the sequence are masked. Key 0 is not: each row's maximum is finite from
     // iteration 0 on.
-    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-    // [rewrite.mask.after-gemm]
+    // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
     if (k * block_N + block_N - 1 >= seq_len) {
       // attention.py:100  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
@@ -243,7 +246,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);
     // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS
     // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands
-    // from LDS take 32 VGPRs, for 2 steps of 16 along K
+    // from LDS take 64 VGPRs, for 2 steps of 16 along K; MFMA s along K takes k = 16 s + 4 (lane / 16) + i, i < 4,
+    // of row lane % 16 of A and column 2 (lane % 16) + t of B of MFMA t of 2
     tl::gemm(acc_s_cast, V_shared[0], acc_o);
   }
 
@@ -251,8 +255,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   // element.
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = 1.0f / logsum(i); });
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
-  // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; elements are rounded once, to float16
-  // (RN)
+  // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; the store converts them to float16 (RN)
   tl::copy(acc_o, Output(bz, tl::all, by, tl::all).tile(bx * block_M, 0));
 }
 

@@ -25,29 +25,36 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles.
-// Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all waves, each a
-// multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). A
-// GEMM that is smaller than 16 x 16 x 16 along a side runs on FMAs. Tiles must fit 65,536 bytes of LDS (else
-// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
-// decisions that are listed after 'other' change, too.
+// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles
+// and 64 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
+// for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
+// (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of
+// 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects
+// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
+// well.
 //   parameter   here  new  gives
-//   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
-//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
-//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
-//   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                     64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
-//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
-//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used; the same kernel
-//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves
-//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves and tiles
-//                          or their swizzles in LDS
+//   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 48 for operands
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 96 for operands
+//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 48 for operands; other tiles or
+//                          their swizzles in LDS
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 96 for operands
+//   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles and 32 for operands; other tiles or
+//                          their swizzles in LDS
+//                     64   65,536 bytes of LDS and 96 of 256 registers for tiles and 64 for operands; other tiles or
+//                          their swizzles in LDS
+//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles and 64 for operands; 1 stage used
+//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles and 64 for operands; 2 stages used;
+//                          the same kernel
+//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles and 96 for operands; other partition
+//                          among waves
+//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles and 48 for operands; other partition
+//                          among waves and tiles or their swizzles in LDS
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   A_shared, B_shared  in iteration ko, after the barrier behind which all threads' parts of its tile are visible
 //   C_local             after gemm_relu.py:24; a partial sum before the last iteration of ko; in gemm_relu.py:30, right
 //                       before it is stored
@@ -62,8 +69,8 @@
 // debuggers show these lines; in them the kernel is gemm_relu_kernel. -Rpass-analysis=kernel-resource-usage prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
+// temporaries and operands that a gemm loads.
 #include <tl/tl.h>
 
 namespace gemm_relu_impl {
@@ -78,7 +85,7 @@ static_assert(shared_stages >= 2, "one tile is used while others load or are sto
 constexpr int threads = 256;
 // at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
 // value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 to 4 by registers (tiles take 80, operands up to 32), 2 by LDS: 2, limited by LDS
+// workgroups per CU: 2 to 3 by registers (tiles take 80, operands up to 64), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -94,7 +101,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 80 per thread for tiles, 16 of which hold the next tile; up to 32 for operands of a GEMM ------------
+// ---- registers: 80 per thread for tiles, 16 of which hold the next tile; up to 64 for operands of a GEMM ------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 8 neighbouring columns of a row at a time; i = 64 (wave / 2) + 16 (value / 16) + lane % 16, j = 64
@@ -132,9 +139,10 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per thread.
   // tl::load issues 2 x 16 bytes + 4 x 8 bytes per lane, 6 vector-memory loads in flight per wave where rows are
-  // 16-byte aligned, else single elements. The wide ones are buffer loads where a tile starts in the tensor and
-  // 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of its tile that the tensor has:
-  // past them loads give zeros; a lane past the last column takes an offset past the buffer's end
+  // 16-byte aligned; else tensors whose rows are not load single elements. The wide ones are buffer loads where a
+  // tile starts in the tensor and 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of
+  // its tile that the tensor has: past them loads give zeros; a lane past the last column takes an offset past the
+  // buffer's end
   tl::Staged<tl::half, block_M, block_K, threads> A_shared_next;
   tl::StagedRows<tl::half, block_K, block_N, threads, 4> B_shared_next;
   auto load = [&](int ko) TL_INLINED_LAMBDA {
@@ -163,7 +171,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
     // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
     // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
-    // 32 VGPRs, for 1 step of 32 along K
+    // 64 VGPRs, for 1 step of 32 along K; MFMA s along K takes k = 8 (lane / 16) + 4 s + i, i < 4, of row lane % 16
+    // of A and column 2 (lane % 16) + t of B of MFMA t of 2
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 
@@ -171,8 +180,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
-  // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; elements are
-  // rounded once, to float16 (RN)
+  // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; the store
+  // converts them to float16 (RN)
   tl::copy(C_local, C.tile(by * block_M, bx * block_N));
 }
 
@@ -200,7 +209,7 @@ extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
-  // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // its rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),

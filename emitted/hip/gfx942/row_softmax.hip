@@ -26,7 +26,7 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 36 of 512 registers for tiles. Legal values: threads,
 // rounded up to a multiple of 64, at most 1,024 (else T2C-L021). The command rejects others, and states why. These
-// values, one changed at a time, give the following; decisions that are listed after 'other' change, too.
+// values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   block_M    4     2    18 of 512 registers for tiles
 //                    8    72 of 512 registers for tiles
@@ -34,9 +34,10 @@
 //                    256  18 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   X_local  in row_softmax.py:29, right before it is stored
 // `tile2cu run row_softmax.hip --size M=...` executes this file on a CPU and reports races, wrong barriers,
 // out-of-bounds and uninitialised accesses by line; --reference FILE.py:FUNCTION compares the results.
@@ -47,8 +48,8 @@
 // debuggers show these lines; in them the kernel is row_softmax_kernel. -Rpass-analysis=kernel-resource-usage prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// Registers for tiles are those of declared fragments, without addresses, temporaries and operands that a gemm loads
-// itself.
+// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses and
+// temporaries.
 #include <tl/tl.h>
 
 namespace row_softmax_impl {

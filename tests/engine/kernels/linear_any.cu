@@ -24,29 +24,33 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 16,384 bytes of shared memory and 32 of 255 registers
-// for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
-// warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021). A
-// GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; decisions that are listed after 'other' change, too.
+// for tiles and 32 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in
+// equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024
+// (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of
+// 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
-//   block_M     64    32   12,288 bytes of shared memory and 16 of 255 registers for tiles
-//                     128  24,576 bytes of shared memory and 64 of 255 registers for tiles
-//   block_N     64    32   12,288 bytes of shared memory and 16 of 255 registers for tiles
-//                     128  24,576 bytes of shared memory and 64 of 255 registers for tiles
-//   block_K     32    16   8,192 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                          swizzles in shared memory
-//                     64   32,768 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
-//                          swizzles in shared memory
-//   num_stages  2     1    8,192 bytes of shared memory and 32 of 255 registers for tiles
-//                     3    24,576 bytes of shared memory and 32 of 255 registers for tiles
-//   threads     128   64   16,384 bytes of shared memory and 64 of 255 registers for tiles; other partition among warps
-//                     256  16,384 bytes of shared memory and 16 of 255 registers for tiles; other partition among warps
+//   block_M     64    32   12,288 bytes of shared memory and 16 of 255 registers for tiles and 24 for operands
+//                     128  24,576 bytes of shared memory and 64 of 255 registers for tiles and 48 for operands
+//   block_N     64    32   12,288 bytes of shared memory and 16 of 255 registers for tiles and 24 for operands
+//                     128  24,576 bytes of shared memory and 64 of 255 registers for tiles and 48 for operands
+//   block_K     32    16   8,192 bytes of shared memory and 32 of 255 registers for tiles and 16 for operands; other
+//                          tiles or their swizzles in shared memory
+//                     64   32,768 bytes of shared memory and 32 of 255 registers for tiles and 32 for operands; other
+//                          tiles or their swizzles in shared memory
+//   num_stages  2     1    8,192 bytes of shared memory and 32 of 255 registers for tiles and 32 for operands
+//                     3    24,576 bytes of shared memory and 32 of 255 registers for tiles and 32 for operands
+//   threads     128   64   16,384 bytes of shared memory and 64 of 255 registers for tiles and 48 for operands; other
+//                          partition among warps
+//                     256  16,384 bytes of shared memory and 16 of 255 registers for tiles and 24 for operands; other
+//                          partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   X_shared, W_shared  in iteration ko, after the barrier at its start
 //   Y_local             after linear.py:23; a partial sum before the last iteration of ko; in linear.py:24, right
 //                       before it is stored
@@ -60,8 +64,8 @@
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
 // debuggers show these lines; in them the kernel is linear_any_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of declared
-// fragments, without addresses, temporaries and operands that a gemm loads itself.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
+// and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm loads.
 #include <tl/tl.h>
 
 namespace linear_any_impl {
@@ -84,7 +88,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 16384, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
-// ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 32 per thread for tiles; up to 32 for operands of a GEMM --------------------------------------------
 // layout of Y_local:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2);
 // TV layout ((4,8,2,2),(2,2,4,2)):((128,1,2048,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
@@ -165,7 +169,7 @@ extern "C" tl_status linear_any(const void* X, const void* W, void* Y, int M, in
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   // Accesses of X, W and Y have up to 16 bytes where all of these rows are 16-byte aligned; else each copy tests
-  // its addresses, and its accesses are narrower  [vector.tensor.alignment-dispatch]
+  // its rows, and has narrower accesses where these are not aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 8 == 0 && N % 8 == 0 ? linear_any_kernel<tl::Aligned<16>> : linear_any_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -7,11 +7,21 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from tile2cu.analysis.uses import all_expressions, declares, statements
-from tile2cu.core.decisions import BARRIER, PART_BARRIER, PERSISTENT, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
+from tile2cu.core.decisions import (
+    BARRIER,
+    INSTRUCTION,
+    PART_BARRIER,
+    PERSISTENT,
+    SETMAXNREG,
+    SHARED_BUDGET,
+    STAGES,
+    WAVES_PER_SIMD,
+)
 from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, Var, walk
 from tile2cu.core.facts import Facts
+from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Let, Program, Reduce, Scan, Stmt, Sync, walk_stmts
 from tile2cu.core.user_file import Constant, Derived
@@ -271,7 +281,12 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
         contract=heads.source,
-        changes=in_words(launches, _registers(launch_views), printer, registers if style.is_partial else None),
+        changes=in_words(
+            launches,
+            _registers(launch_views) if style.is_partial else (),
+            printer,
+            registers if style.is_partial else None,
+        ),
         summary=heads.header,
         suffix=first.target.suffix,
         sizes=NO_SECTION,
@@ -296,9 +311,17 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         sizes=common_sizes(first, printer, said),
         launches=named,
         schedule=schedule,
-        legend=_legend(first, named, view.headers),
+        legend=_legend(launches, named, view.headers),
         debugging=debugging(launches, named, style.printing, style.printing_own, style.checked_by),
     )
+
+
+def _besides_tiles(launches: tuple[Resolved, ...]) -> str:
+    """What else takes registers in kernels with tiles."""
+    units = {each.facts[op, INSTRUCTION].unit for each in launches for op in statements(each.launch.body, Gemm)}
+    if units == {MmaUnit.WARPGROUP}:
+        return " and temporaries; wgmma reads operands from shared memory and from these"
+    return ", temporaries and operands that a gemm loads" if units else " and temporaries"
 
 
 def _registers(launches: tuple[LaunchView, ...]) -> tuple[int, ...]:
@@ -314,16 +337,19 @@ def _may_use_cuda_half(resolved: Resolved) -> bool:
     return bool(resolved.program.user_code) or any(halves)
 
 
-def _legend(resolved: Resolved, launches: tuple[LaunchView, ...], headers: tuple[str, ...]) -> tuple[str, ...]:
+def _legend(
+    decided: tuple[Resolved, ...], launches: tuple[LaunchView, ...], headers: tuple[str, ...]
+) -> tuple[str, ...]:
     """What the notations in the comments mean."""
+    resolved = decided[0]
     file = resolved.program.source.name
     text = f"In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and {file}:N a line of that file."
     layouts = [launch.parts.layouts for launch in launches]
     if any("TV layout" in " ".join(each.comments) for section in layouts for each in section.declarations):
         text += " A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major."
     if any(section.title.startswith(_REGISTERS) for section in layouts):
-        text += " Registers for tiles are those of declared fragments, without addresses, temporaries and operands that"
-        text += " a gemm loads itself."
+        text += " Registers for tiles are those of fragments and of tiles on their way to shared memory, without"
+        text += f" addresses{_besides_tiles(decided)}."
     return (*wrapped(_build(resolved, [launch.function for launch in launches], headers)), *wrapped(text))
 
 

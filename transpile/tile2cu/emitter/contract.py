@@ -172,7 +172,8 @@ def _compiled_in(program: Program, printer: Printer, about: str) -> tuple[str, .
     given = dict(program.bindings)
     said = {printer.names(each.name): each for each in program.constants if each.name not in given}
     used = {name: literal(said[name].value, said[name].dtype) for name in _WORD.findall(about) if name in said}
-    constants = listed([f"{name} = {value}" for name, value in {**given, **used}.items()])
+    renamed = {name: f" (`{each.name}` in the file)" for name, each in said.items() if name != each.name}
+    constants = listed([f"{name} = {value}{renamed.get(name, '')}" for name, value in {**given, **used}.items()])
     if not constants:
         return ()
     return (*_paragraph(f"Compile-time constants: {constants}. The others are under 'sizes' in the source."), "")

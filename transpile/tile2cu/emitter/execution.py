@@ -106,7 +106,7 @@ def _after_call(launches: tuple[Resolved, ...], names: list[str]) -> str:
     if not found:
         return f". {successor} starts after the blocks of {names[-1]} have exited, and {waits}"
     when = "" if "" in found else f", {', or '.join(found)}"
-    return f". {successor} may start before the call has ended{when}; it {waits}"
+    return f". {successor} may start before the call has ended{when}. In any case it {waits}"
 
 
 def _determinism(launches: tuple[Resolved, ...]) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.uses import is_per_thread, statements
 from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET
-from tile2cu.core.expr import Named, walk
+from tile2cu.core.expr import Expr, Named, walk
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.program import Gemm, Program
+from tile2cu.core.program import Gemm, Loop, Parallel, Program
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
@@ -35,15 +35,17 @@ def legal_values(names: Container[str], launches: tuple[Resolved, ...], printer:
     """What values of these parameters must be, with the errors that others are; empty where no rule limits them."""
     tiles = tuple(dict.fromkeys(tile for each in launches for tile in _tiles(each, printer)))
     parts = [*_multiples_of_k(tiles, names), *_partitions(tiles, names, launches[0])]
-    parts += _threads(launches, names)
+    parts += [*_threads(launches, names), *_stages(launches, names)]
     parts += _asserted(launches[0].program, names, printer)
     sentences = [f"Legal values: {'; '.join(parts)}."] * bool(parts)
     if any(tile.has(names, tile.m, tile.n, tile.k) for tile in tiles):
         smallest = listed([*dict.fromkeys(" x ".join(map(str, tile.shape)) for tile in tiles)])
-        sentences.append(f"A GEMM that is smaller than {smallest} along a side runs on FMAs.")
+        sentences.append(f"A GEMM with a side below those of {smallest} is exempt: it runs on FMAs.")
     budget, memory = launches[0].facts[launches[0].launch, SHARED_BUDGET], _memory(launches[0])
     if any(each.facts[each.launch, SHARED_BUDGET].total for each in launches):
         sentences.append(f"Tiles must fit {budget.limit:,} bytes of {memory} (else T2C-L020).")
+    if free := _free(launches, names):
+        sentences.append(f"No tile depends on {listed(free)}: no rule limits {'it' if len(free) == 1 else 'them'}.")
     return " ".join(sentences)
 
 
@@ -88,6 +90,30 @@ def _threads(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[
         whole = f", rounded up to a multiple of {target.warp_size},"
     for name in dict.fromkeys(each.launch.threads_of for each in named):
         yield f"{name}{whole} at most {target.max_threads:,} (else T2C-L021)"
+
+
+def _stages(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[str]:
+    """The numbers of stages."""
+    loops = (loop for each in launches for loop in statements(each.launch.body, Loop))
+    for name in dict.fromkeys(loop.stages_of for loop in loops if loop.stages_of in names):
+        yield f"{name} from 0, of which as many stages are used as fit"
+
+
+def _free(launches: tuple[Resolved, ...], names: Container[str]) -> list[str]:
+    """The integers of a call of the factory on which no tile, loop over elements, stage or thread depends."""
+    program, bodies = launches[0].program, [each.launch.body for each in launches]
+    extents = [extent for each in launches for tile in each.launch.tiles for extent in tile.shape]
+    extents += [extent for body in bodies for loop in statements(body, Parallel) for extent in loop.extents]
+    given = (each.name for each in program.constants if each.origin and not each.formula and each.dtype.is_int)
+    others = (name for name in given if name not in names)
+    return [name for name in others if not any(depends(name, extent, program) for extent in extents)]
+
+
+def depends(name: str, expr: Expr, program: Program) -> bool:
+    """Whether an expression has the constant, or one that is computed from it."""
+    computed = {each.name: each.computed for each in program.constants if each.computed is not None}
+    names = (part.name for part in walk(expr) if isinstance(part, Named))
+    return any(each == name or (each in computed and depends(name, computed[each], program)) for each in names)
 
 
 def _asserted(program: Program, names: Container[str], printer: Printer) -> Iterator[str]:

@@ -16,13 +16,12 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Expr, Named, walk
 from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program, Scope
 from tile2cu.core.user_file import Constant
-from tile2cu.emitter.legal_values import legal_values
+from tile2cu.emitter.legal_values import depends, legal_values
 from tile2cu.fit import TOO_LARGE
 from tile2cu.plan.launch_bounds import registers_of_thread
-from tile2cu.plan.registers import tile_registers
+from tile2cu.plan.registers import read_operands, tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import WIDTH, listed, table, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -46,8 +45,8 @@ class Setting:
 class Design:
     """What is decided about a kernel: `traits` by what they are called, stages of its pipelines, and what it takes.
 
-    `shared` are the bytes of shared memory per block, `registers` those per thread for tiles, of `limit`: of the launch
-    that takes most.
+    `shared` are the bytes of shared memory per block, `registers` those per thread for tiles, beside those for
+    `operands` that a GEMM has read, of `limit`: of the launch that takes most.
     """
 
     traits: tuple[tuple[str, Hashable], ...]
@@ -55,29 +54,38 @@ class Design:
     shared: int
     registers: int
     limit: int
+    operands: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether tiles and operands take more than there is."""
+        return self.registers + self.operands > self.limit
 
     @classmethod
     def of(cls, launches: tuple[Resolved, ...], registers: tuple[int, ...] = ()) -> "Design":
-        """The design of a kernel; a style that counts registers for tiles differently gives those of each launch."""
+        """The design of a kernel; a style that counts registers itself gives those for tiles, of each launch."""
         found: dict[str, list[Hashable]] = {}
         for resolved in launches:
             for name, trait in _traits(resolved):
                 found.setdefault(name, []).append(trait)
         counts = registers or tuple(map(tile_registers, launches))
+        operands = (0,) * len(launches) if registers else tuple(map(read_operands, launches))
         limits = tuple(map(registers_of_thread, launches))
-        most, limit = max(zip(counts, limits, strict=True), key=lambda each: each[0] - each[1])
+        of_launches = zip(counts, operands, limits, strict=True)
+        most, read, limit = max(of_launches, key=lambda each: each[0] + each[1] - each[2])
         return cls(
             traits=tuple((name, tuple(traits)) for name, traits in found.items()),
             stages=tuple(stages for each in launches for stages in _stages(each)),
             shared=max(each.facts[each.launch, SHARED_BUDGET].total for each in launches),
             registers=most,
             limit=limit,
+            operands=read,
         )
 
 
 def hungriest(launches: tuple[Resolved, ...]) -> Resolved:
     """The launch whose tiles take most registers of those that a thread has."""
-    return max(launches, key=lambda each: tile_registers(each) - registers_of_thread(each))
+    return max(launches, key=lambda each: tile_registers(each) + read_operands(each) - registers_of_thread(each))
 
 
 def _stages(resolved: Resolved) -> Iterator[int]:
@@ -142,7 +150,7 @@ def in_words(
     legal = legal_values({each.name for each in found}, launches, printer)
     others = (
         "The command rejects others, and states why. These values, one changed at a time, give the following; "
-        "decisions that are listed after 'other' change, too."
+        "'other X' means that X changes as well."
     )
     rows = [
         (
@@ -195,7 +203,7 @@ def _has_extents(name: str, resolved: Resolved) -> bool:
     """Whether extents of tiles or elementwise loops of a launch depend on a parameter."""
     launch, program = resolved.launch, resolved.program
     extents = [*(tile.shape for tile in launch.tiles), *(each.extents for each in statements(launch.body, Parallel))]
-    return any(_depends(name, extent, program) for shape in extents for extent in shape)
+    return any(depends(name, extent, program) for shape in extents for extent in shape)
 
 
 def _in_line(table: str) -> str:
@@ -216,9 +224,11 @@ def _on(target: Target, message: str) -> str:
 def _taken(design: Design, target: Target) -> str:
     """What a kernel takes, in words."""
     noun = _memory(target)
-    registers = f"{design.registers} of {design.limit} registers for tiles"
-    if design.registers > design.limit:
-        registers = f"{design.registers} registers for tiles, over the limit of {design.limit} per thread: may spill"
+    operands = f" and {design.operands} for operands" * bool(design.operands)
+    registers = f"{design.registers} of {design.limit} registers for tiles{operands}"
+    if design.is_over:
+        over = f"over the limit of {design.limit} per thread: may spill"
+        registers = f"{design.registers} registers for tiles{operands}, {over}"
     parts = [f"{design.shared:,} bytes of {noun}"] * bool(design.shared) + [registers] * bool(design.registers)
     return " and ".join(parts) or f"no {noun} and no registers for tiles"
 
@@ -269,7 +279,7 @@ def _is_tile_parameter(constant: Constant, launches: tuple[Resolved, ...]) -> bo
     if any(constant.value in each.launch.cluster for each in launches):
         return False
     tensors = (param for param in program.params if isinstance(param, Buffer))
-    if any(_depends(name, extent, program) for tensor in tensors for extent in tensor.shape):
+    if any(depends(name, extent, program) for tensor in tensors for extent in tensor.shape):
         return False
     return any(_has_extents(name, each) for each in launches)
 
@@ -277,10 +287,3 @@ def _is_tile_parameter(constant: Constant, launches: tuple[Resolved, ...]) -> bo
 def _decides_in_python(name: str, program: Program) -> bool:
     """Whether a constant is computed from another in a way that only the file's Python has."""
     return any(each.formula and each.computed is None and name in each.formula for each in program.constants)
-
-
-def _depends(name: str, expr: Expr, program: Program) -> bool:
-    """Whether an expression has the constant, or one that is computed from it."""
-    computed = {each.name: each.computed for each in program.constants if each.computed is not None}
-    names = (part.name for part in walk(expr) if isinstance(part, Named))
-    return any(each == name or (each in computed and _depends(name, computed[each], program)) for each in names)

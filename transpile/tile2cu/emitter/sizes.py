@@ -83,10 +83,11 @@ def _constants(resolved: Resolved, printer: Printer, said: frozenset[str]) -> It
     arguments = [c for c in constants if c.name in named and not c.formula and not c.comment]
     yield from _grouped(arguments, printer)
     declared = {c.name for c in arguments}
+    asserted = {printer.condition(each.condition) for each in resolved.program.decided if each.asserted}
     for constant in constants:
         if constant.name in named and (constant.formula or constant.comment):
             inputs = [c for c in constants if c.name in declared and c.name in _names_in(constant.formula)]
-            yield _constant(constant, printer, inputs)
+            yield _constant(constant, printer, inputs, asserted)
             declared.add(constant.name)
     yield from _legal(resolved.program, printer, declared)
 
@@ -207,10 +208,11 @@ def _names_in(formula: str) -> set[str]:
     return set(re.findall(r"[^\W\d]\w*", formula))
 
 
-def _constant(constant: Constant, printer: Printer, named: list[Constant]) -> Declaration:
+def _constant(constant: Constant, printer: Printer, named: list[Constant], stated: Collection[str]) -> Declaration:
     """A constant; as an expression where it is computed from declared ones, and its quotients are exact.
 
-    Where it is a number, those that its formula has are asserted: `named` are those that are declared.
+    Where it is a number, those that its formula has are asserted: `named` are those that are declared. `stated` are
+    conditions that the file asserts itself.
     """
     comments = wrapped(constant.comment) if constant.comment else []
     value, asserted, formula = literal(constant.value, constant.dtype), "", constant.formula
@@ -218,7 +220,7 @@ def _constant(constant: Constant, printer: Printer, named: list[Constant]) -> De
     if constant.computed is not None and inputs and inputs <= {each.name for each in named}:
         value = printer.text(constant.computed)
         divisions = dict.fromkeys(_remainder(part, printer) for part in walk(constant.computed) if _is_quotient(part))
-        asserted, formula = "".join(f"\nstatic_assert({each});" for each in divisions), ""
+        asserted, formula = "".join(f"\nstatic_assert({each});" for each in divisions if each not in stated), ""
     elif not constant.dtype.is_int:
         given = [each for each in named if each.dtype.is_int]
         equal = " && ".join(f"{printer.names(each.name)} == {literal(each.value, each.dtype)}" for each in given)

@@ -72,7 +72,7 @@ class _Mask:
         needed = some_fails(self.visible, dict(zip(self.loop.vars, self.loop.extents, strict=True)), bounds)
         if needed is None:
             return replace(self.loop, body=self.masked)
-        about = f"After the MMA, whose masked results it replaces, and in tiles with a masked element only  [{MASK}]"
+        about = f"Replaces masked results of the MMA, in tiles that have masked elements only  [{MASK}]"
         loop = replace(self.loop, body=self.masked, comments=())
         return If(span=self.loop.span, condition=needed, then=(loop,), comments=(*self.loop.comments, about))
 

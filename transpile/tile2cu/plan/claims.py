@@ -70,9 +70,10 @@ class Executes(Claim):
     `lds_reads`, of an MFMA: the bytes that a lane reads at a time of A (0: A is in registers) and of B; None where that
     is not known. `lds_ways` are the conflict degrees of these reads of an LDS of `banks`, 1 for none; `permuted`,
     whether lanes read rows of K, whose elements v_perm_b32 then pairs along K. What a lane has read takes `registers`,
-    for `steps` steps of `step` along K at a time, or for all of K (0 steps). `ldmatrix`, of mma.sync: what loads A
-    (none: A is in registers) and B; None where these are others. `k_major`, of wgmma: whether the shared
-    tiles of A and B have K along their rows, and of how many `warpgroups` of all of the consumers' compute it.
+    for `steps` steps of `step` along K at a time, or for all of K (0 steps); `k_of_mfma` are the k of the `each`
+    values, by i, that it gives MFMA s, and `columns` interleave. `ldmatrix`, of mma.sync: what loads A (none: A is in
+    registers) and B; None where these are others. `k_major`, of wgmma: whether the shared tiles of A and B have K along
+    their rows, and of how many `warpgroups` of all of the consumers' compute it.
     """
 
     counts: tuple[tuple[MmaInstruction, int], ...]
@@ -84,6 +85,9 @@ class Executes(Claim):
     registers: int = 0
     steps: int = 0
     step: int = 0
+    k_of_mfma: str = ""
+    each: int = 0
+    columns: int = 1
     ldmatrix: tuple[str, str] | None = None
     k_major: tuple[bool, bool] = (True, True)
     warpgroups: tuple[int, int] = (0, 0)

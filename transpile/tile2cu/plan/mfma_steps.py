@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tile2cu.core.decisions import INSTRUCTION, LAYOUT, SHARED_LAYOUT, WARPS
+from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
 from tile2cu.core.program import Gemm, Region, Scope
@@ -27,6 +28,22 @@ class MfmaSteps:
     def extent(self) -> int:
         """The extent of a step along K."""
         return self.items * self.groups
+
+    def of_mfma(self, depth: int, size: int) -> str:
+        """The k of the `each` values, by i, that a lane gives MFMA s of a tile of `depth` along K; empty for others.
+
+        Value x of a step's is at piece (groups (x / piece) + lane / size) + x % piece. [MfmaK of the header]
+        """
+        count, group = self.items // self.each, f"lane / {size}"
+        if self.piece == self.each:
+            terms = [f"{self.each * self.groups} s" * (depth > self.each * self.groups), f"{self.each} ({group})"]
+        elif self.piece == self.items:
+            several = depth > self.extent
+            terms = [f"{self.extent} (s / {count})" * several, f"{self.piece} ({group})"]
+            terms.append(f"{self.each} (s % {count})" if several else f"{self.each} s")
+        else:
+            return ""
+        return " + ".join(filter(None, (*terms, "i")))
 
 
 def steps_of(op: Gemm, resolved: Resolved) -> MfmaSteps | None:
@@ -55,7 +72,12 @@ def _piece(operand: Region, resolved: Resolved) -> int:
 
 
 def operand_registers(op: Gemm, resolved: Resolved) -> int:
-    """The registers of operands that a lane has read from LDS. [headers/tl/common/cdna/mfma_gemm.h, MfmaSteps]"""
+    """The registers of operands that a lane has read from shared memory, of wgmma none.
+
+    [headers/tl/common/cdna/mfma_gemm.h, MfmaSteps; headers/tl/common/gemm.h, MmaStep]
+    """
+    if resolved.facts[op, INSTRUCTION].unit is MmaUnit.WARP and op.metadata is None:
+        return _of_mma_sync(op, resolved)
     steps, layout = steps_of(op, resolved), resolved.facts.get(op.c.buffer, LAYOUT)
     if steps is None or not isinstance(layout, MfmaTile):
         return 0
@@ -64,6 +86,14 @@ def operand_registers(op: Gemm, resolved: Resolved) -> int:
     lines = ((of_a, op.a), (n // warps.n, op.b))
     words = (count // layout.size * -(-steps.items * each.buffer.dtype.bits // 32) for count, each in lines)
     return steps_held(op, resolved) * sum(words)
+
+
+def _of_mma_sync(op: Gemm, resolved: Resolved) -> int:
+    """Those of two steps of 32 bytes along K: 4 for each 16 rows of A, 2 for each 8 columns of B."""
+    (m, n, k), warps = op.mnk, resolved.facts[op, WARPS]
+    of_a = 4 * (m // warps.m // 16) if op.a.buffer.scope is Scope.SHARED else 0
+    of_b = 2 * (n // warps.n // 8) if op.b.buffer.scope is Scope.SHARED else 0
+    return min(2, k * op.a.buffer.dtype.bits // 256) * (of_a + of_b)
 
 
 def steps_held(op: Gemm, resolved: Resolved) -> int:

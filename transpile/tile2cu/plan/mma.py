@@ -13,7 +13,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.facts import Facts
 from tile2cu.core.instruction import WARPGROUP_WARPS, MmaUnit, executed
-from tile2cu.core.mfma_layout import MfmaAccumulator
+from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaTile
 from tile2cu.core.program import Gemm, Region, Scope, Stmt, WgmmaWait
 from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Prioritised, Widened
 from tile2cu.plan.lds_reads import RUN_BYTES, is_interleaved, lds_ways_of
@@ -91,6 +91,12 @@ def _ldmatrix(op: Gemm, resolved: Resolved) -> tuple[str, str] | None:
     return of_a, f"ldmatrix.{widths}" + ".trans" * (not op.transpose_b)
 
 
+def _interleaved(op: Gemm, resolved: Resolved) -> int:
+    """How many MFMAs have interleaved columns; 1 without MFMAs."""
+    layout = resolved.facts.get(op.c.buffer, LAYOUT)
+    return layout.interleave if isinstance(layout, MfmaTile) else 1
+
+
 def _lds_reads(op: Gemm, resolved: Resolved) -> tuple[int, int] | None:
     """The bytes of each read of A and B from the LDS (headers/tl/common/cdna/mfma_gemm.h); None where unknown."""
     layout = resolved.facts.get(op.c.buffer, LAYOUT)
@@ -162,6 +168,9 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
         registers=operand_registers(op, resolved),
         steps=steps_held(op, resolved),
         step=steps.extent if steps is not None else 0,
+        k_of_mfma=steps.of_mfma(op.mnk[2], instruction.m) if steps is not None else "",
+        each=steps.each if steps is not None else 0,
+        columns=_interleaved(op, resolved),
         ldmatrix=_ldmatrix(op, resolved) if instruction.unit is MmaUnit.WARP else None,
         k_major=(not op.transpose_a, op.transpose_b),
         warpgroups=_warpgroups(op, resolved),

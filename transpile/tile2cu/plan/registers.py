@@ -65,8 +65,8 @@ class Registers:
     """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have; `share` is the
     part of a consumer where a producer's registers go to the consumers, else 0.
 
-    `prefetched` of them hold the next tile before it is stored. A GEMM by MFMA has up to `read_operands` more of what
-    it has read from LDS. `operands` are the tiles that MMAs read as their first operand,
+    `prefetched` of them hold the next tile before it is stored. A GEMM has up to `read_operands` more of what
+    it has read from shared memory. `operands` are the tiles that MMAs read as their first operand,
     `loaded` those of them that copies from memory write; `partial` are row sums of which each thread has its own
     elements' part until their loop has ended; `random` is the state of a generator.
     """
@@ -136,6 +136,11 @@ def registers(resolved: Resolved) -> Registers:
         limit=registers_of_thread(resolved),
         share=shares.consumer if shares is not None else 0,
     )
+
+
+def read_operands(resolved: Resolved) -> int:
+    """The most registers of operands that a GEMM of the launch has read from shared memory."""
+    return registers(resolved).read_operands
 
 
 def tile_registers(resolved: Resolved) -> int:

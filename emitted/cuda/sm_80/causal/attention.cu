@@ -39,28 +39,31 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 81,920 bytes of shared memory and 122 of 255 registers
-// for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal
-// parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else
-// T2C-L021). A GEMM that is smaller than 16 x 8 x 16 along a side runs on FMAs. Tiles must fit 166,912 bytes of
-// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; decisions that are listed after 'other' change, too.
+// for tiles and 64 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and
+// block_M x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32,
+// at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side
+// below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else
+// T2C-L020). No tile depends on group and slack: no rule limits them. The command rejects others, and states why.
+// These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_M     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
-//                          and tiles or their swizzles in shared memory
-//                     128  98,304 bytes of shared memory and 244 of 255 registers for tiles
-//   block_N     64    32   49,152 bytes of shared memory and 98 of 255 registers for tiles
-//                     128  147,456 bytes of shared memory and 170 of 255 registers for tiles
-//   num_stages  2     1    49,152 bytes of shared memory and 122 of 255 registers for tiles
-//                     3    114,688 bytes of shared memory and 122 of 255 registers for tiles
-//   threads     128   64   81,920 bytes of shared memory and 244 of 255 registers for tiles; other partition among
-//                          warps
-//                     256  99,328 bytes of shared memory and 74 of 255 registers for tiles; other partition among warps
-//                          and tiles or their swizzles in shared memory
+//   block_M     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles and 32 for operands; other
+//                          partition among warps and tiles or their swizzles in shared memory
+//                     128  98,304 bytes of shared memory and 244 registers for tiles and 64 for operands, over the
+//                          limit of 255 per thread: may spill
+//   block_N     64    32   49,152 bytes of shared memory and 98 of 255 registers for tiles and 64 for operands
+//                     128  147,456 bytes of shared memory and 170 of 255 registers for tiles and 72 for operands
+//   num_stages  2     1    49,152 bytes of shared memory and 122 of 255 registers for tiles and 64 for operands
+//                     3    114,688 bytes of shared memory and 122 of 255 registers for tiles and 64 for operands
+//   threads     128   64   81,920 bytes of shared memory and 244 registers for tiles and 64 for operands, over the
+//                          limit of 255 per thread: may spill; other partition among warps
+//                     256  99,328 bytes of shared memory and 74 of 255 registers for tiles and 32 for operands; other
+//                          partition among warps and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
-// The section 'registers' has which thread holds which element. tl::print("NAME", NAME) there, by all threads but a
-// producer's, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
-// statements there read. Print under a condition on blockIdx and the iteration: printf's buffer is limited.
+// The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
+// are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the
+// statements there read. Print under a condition on the tile's indices and the iteration: printf's buffer is
+// limited.
 //   K_shared, V_shared  in iteration k, after the barrier at its start
 //   Q_shared            in attention.py:102, right before the MMAs that read it
 //   acc_s_cast          in attention.py:121-124, right before the MMAs that read it
@@ -78,7 +81,8 @@
 // debuggers show these lines; in them the kernel is attention_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// declared fragments, without addresses, temporaries and operands that a gemm loads itself.
+// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
+// loads.
 #include <tl/tl.h>
 
 namespace attention_impl {
@@ -117,7 +121,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 81920, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
-// ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 122 per thread for tiles; up to 64 for operands of a GEMM -------------------------------------------
 // acc_o 64; acc_s 32; acc_s_cast 16; scores_max, scores_max_prev, scores_scale, scores_sum and logsum 2 each
 // layout of acc_s, acc_s_cast:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
@@ -200,8 +204,7 @@ __global__ void __launch_bounds__(threads)
 
     // A query sees no later key, and none past the end of the sequence. All see key 0: each row's
     // maximum is finite from iteration 0 on.
-    // After the MMA, whose masked results it replaces, and in tiles with a masked element only
-    // [rewrite.mask.after-gemm]
+    // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
     if (bx * block_M < k * block_N + block_N - 1) {
       // attention.py:95  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {

@@ -43,9 +43,12 @@ TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile,
   }
 }
 
-// The coordinate of a box behind another one. It is negative where int does not hold it: the box is out of bounds then,
-// and TMA must not store it (an illegal instruction on an H200).
-TL_DEVICE int coordinate_behind(int first, int offset) { return int(unsigned(first) + unsigned(offset)); }
+// The coordinate of a box behind another one; the largest int where that is larger. No tensor has an element there, and
+// TMA stores nothing; a coordinate that wraps to a negative one is an illegal instruction (H200, 2026-11-26).
+TL_DEVICE int coordinate_behind(int first, int offset) {
+  const unsigned sum = unsigned(first) + unsigned(offset);
+  return int(sum < 0x7fffffff ? sum : 0x7fffffff);
+}
 
 // Issues the TMA store of a tile at these coordinates and commits it as a group of its own; out-of-bounds elements are
 // not written. TMA reads the tile until block_tma_store_wait_read; what threads wrote there must be ordered by a
@@ -56,7 +59,6 @@ template <class Tile, int rank> TL_DEVICE void tma_copy(const Tile& from, const 
   for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
     tma_store_box(map, to.coordinate, from.data + Tile::rows * col);
     to.coordinate[rank - 1] = coordinate_behind(to.coordinate[rank - 1], BoxCols<Tile>::value);
-    if (to.coordinate[rank - 1] < 0) break;
   }
   tma_store_commit();
 }
@@ -71,7 +73,6 @@ TL_DEVICE void tma_copy(const SubTile<Tile, rows, cols>& from, const TensorMap& 
   for (int col = 0; col < cols; col += slab_cols) {
     tma_store_box(map, to.coordinate, from.tile->data + rows * (from.first_col + col));
     to.coordinate[rank - 1] = coordinate_behind(to.coordinate[rank - 1], slab_cols);
-    if (to.coordinate[rank - 1] < 0) break;
   }
   tma_store_commit();
 }
@@ -213,12 +214,10 @@ TL_DEVICE void store_boxes(const Fragment<T, Layout>& from, Tile& staging, const
     row = coordinate_behind(row, Layout::warp_row(m));
     col = coordinate_behind(col, Layout::first_col() + first);
     const void* const rows = staging.at(Layout::warp_row(m), Layout::first_col() + first - before);
-    if (row >= 0 && col >= 0) {
-      if constexpr (adds)
-        tma_add_box(map, corner.coordinate, rows);
-      else
-        tma_store_box(map, corner.coordinate, rows);
-    }
+    if constexpr (adds)
+      tma_add_box(map, corner.coordinate, rows);
+    else
+      tma_store_box(map, corner.coordinate, rows);
     tma_store_commit();
   }
   if constexpr ((box + 1) / Layout::m_tiles * Tile::slab_cols < Layout::own_cols)

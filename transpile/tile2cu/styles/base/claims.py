@@ -148,7 +148,7 @@ def _moved(claim: Claim) -> str:
 def _of_copy(claim: Claim) -> str:
     match claim:
         case StoredByLanes():
-            rounded = f"; elements are rounded once, to {claim.rounded} (RN)" if claim.rounded else ""
+            rounded = f"; the store converts them to {claim.rounded} (RN)" if claim.rounded else ""
             runs = f"{claim.columns} neighbouring columns at a time"
             aligned = ", where rows are aligned" if claim.if_aligned else ""
             return f"a lane stores {claim.count} x {claim.bytes} bytes per row, {runs}{aligned}{rounded}"
@@ -215,7 +215,8 @@ def _executed(claim: Executes) -> str:
         return f"{parts} {who}, {f'RS: A in registers, B {b}' if claim.a_in_registers else f'SS: {both}'}"
     if not first.name.startswith("v_"):
         return f"{parts} per warp{_loaded(claim)}"
-    return f"{parts} per wave, as C^T = B^T A^T: SrcA is B, SrcB is A{_lds_reads(claim)}{_operands_held(claim)}"
+    computed = f"{parts} per wave, as C^T = B^T A^T: SrcA is B, SrcB is A"
+    return f"{computed}{_lds_reads(claim)}{_operands_held(claim)}{_along_k(claim, first.m)}"
 
 
 def _loaded(claim: Executes) -> str:
@@ -243,6 +244,18 @@ def _operands_held(claim: Executes) -> str:
         f"{claim.steps} step{'s' * (claim.steps > 1)} of {claim.step} along K" if claim.steps else "the tile's whole K"
     )
     return f"; operands from LDS take {claim.registers} VGPRs, for {of_steps}"
+
+
+def _along_k(claim: Executes, size: int) -> str:
+    """Which operands a lane gives an MFMA."""
+    if not claim.k_of_mfma:
+        return ""
+    column = f"lane % {size}" if claim.columns == 1 else f"{claim.columns} (lane % {size}) + t"
+    of = f" of MFMA t of {claim.columns}" * (claim.columns > 1)
+    values = f", i < {claim.each}" * (claim.each > 1)
+    return (
+        f"; MFMA s along K takes k = {claim.k_of_mfma}{values}, of row lane % {size} of A and column {column} of B{of}"
+    )
 
 
 def _of_lds(width: int, ways: int, permuted: bool, banks: int) -> str:

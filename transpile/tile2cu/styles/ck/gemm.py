@@ -152,7 +152,7 @@ class Gemms:
     def executed(self, claim: Executes) -> Executes:
         """The claim of the MMA printed last: the style stores and reads operands in its own way."""
         reads = replace(claim, lds_reads=self.reads, lds_ways=self.ways, permuted=(False, False))
-        return replace(reads, registers=self._loaded, steps=0)
+        return replace(reads, registers=self._loaded, steps=0, k_of_mfma="")
 
     def _reads(self, tile: Tile, pack: int, *, along_rows: bool) -> int:
         """The bytes of an operand that a lane reads from LDS at a time; 0 of registers."""

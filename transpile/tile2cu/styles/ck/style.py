@@ -32,7 +32,8 @@ class Ck:
     offset_bits = 32
     printing = (
         'printf("%g\\n", type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a '
-        "fragment."
+        "fragment; type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a "
+        "condition on the tile's indices, the iteration and threadIdx.x."
     )
     printing_own = ""
     checked_by = "--device sim"

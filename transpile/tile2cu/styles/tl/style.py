@@ -51,13 +51,13 @@ class Tl:
     is_partial = False
     offset_bits = 64
     printing = (
-        f'{tl.PRINT}("NAME", NAME) there, by all threads but a producer\'s, prints elements with their coordinates; a '
-        "tile in stages is NAME[s], with the stage s that the statements there read. Print under a condition "
-        "on blockIdx and the iteration: printf's buffer is limited."
+        f'{tl.PRINT}("NAME", NAME), called by all threads that are there, prints elements with their coordinates; a '
+        "tile in stages is NAME[s], with the stage s that the statements there read. Print under a condition on the "
+        "tile's indices and the iteration: printf's buffer is limited."
     )
     printing_own = f"Where one warpgroup has the tile, {tl.PRINT_OWN} prints it from that warpgroup's threads."
     checked_by = ""
-    unaligned = "each copy tests its addresses, and its accesses are narrower"
+    unaligned = "each copy tests its rows, and has narrower accesses where these are not aligned"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """None: all names of headers/tl are qualified."""
