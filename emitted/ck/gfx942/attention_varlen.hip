@@ -30,9 +30,9 @@
 // batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at most
 // 65,535 (workgroups of a grid along y or z); else TL_INVALID_SIZE. ceildiv(max_seqlen, block_M) must be at most
 // 16,777,215 (the threads of a grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a
-// tile may address, in bounds or not, must end within the first 2 GiB of their tensors: Q[tokens + 62, heads - 1, 127],
-// K[tokens_k + 62, heads / group - 1, 127], V[tokens_k + 62, heads / group - 1, 127], cu_seqlens[batch + 1 - 1],
-// cu_seqlens_k[batch + 1 - 1] and Output[tokens + 62, heads - 1, 127]; else TL_INVALID_SIZE. heads must be a multiple
+// tile may address, in bounds or not, must end within the first 2 GiB of their tensors: Q[tokens + 63, heads - 1, 127],
+// K[tokens_k + 63, heads / group - 1, 127], V[tokens_k + 63, heads / group - 1, 127], cu_seqlens[batch + 1 - 1],
+// cu_seqlens_k[batch + 1 - 1] and Output[tokens + 63, heads - 1, 127]; else TL_INVALID_SIZE. heads must be a multiple
 // of group = 4, as heads / group (of K) and heads / group (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape
 // gives batch and max_seqlen: the caller states them. Empty tensors are not accessed, and a kernel without workgroups
 // is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
@@ -251,7 +251,8 @@ struct Kernel {
     const int bx = block.x, by = block.y, bz = block.z;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
     // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
-    // dropped  [guard.tensor.out-of-bounds]
+    // dropped; a tile that begins farther outside is moved next to the tensor, as offsets have 32 bits
+    // [guard.tensor.out-of-bounds]
     const auto Q = make_naive_tensor_view<address_space_enum::global>(
         kargs.Q + by * dim, make_tuple(tokens, number<dim>{}), make_tuple(heads * dim, number<1>{}),
         number<16 / sizeof(half_t)>{}, number<1>{});
@@ -305,7 +306,8 @@ struct Kernel {
     // attention_varlen.py:72-74  Rows past the end of the sequence belong to the next one: computed, but not stored.
     // To registers, not through Q_shared: the MMAs of each wave read its own rows only
     // [pipeline.gemm.loaded-operand]
-    Q_local = load_tile(make_tile_window(Q, make_tuple(number<block_M>{}, number<dim>{}), {start, 0},
+    Q_local = load_tile(make_tile_window(Q, make_tuple(number<block_M>{}, number<dim>{}),
+                                         {tl::max(-block_M, tl::min(start, tokens)), 0},
                                          make_static_tile_distribution(acc_o_layout{})));
     clear_tile(acc_o);
     clear_tile(logsum);
@@ -327,12 +329,12 @@ struct Kernel {
     auto V_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_loaded{}));
     const auto load = [&](int k) {
       // attention_varlen.py:83-84
-      K_shared_next =
-          load_tile(make_tile_window(K, make_tuple(number<block_N>{}, number<dim>{}), {start_k + k * block_N, 0},
-                                     make_static_tile_distribution(K_shared_copy{})));
-      V_shared_next =
-          load_tile(make_tile_window(V, make_tuple(number<block_N>{}, number<dim>{}), {start_k + k * block_N, 0},
-                                     make_static_tile_distribution(V_shared_loaded{})));
+      K_shared_next = load_tile(make_tile_window(K, make_tuple(number<block_N>{}, number<dim>{}),
+                                                 {tl::max(-block_N, tl::min(start_k + k * block_N, tokens_k)), 0},
+                                                 make_static_tile_distribution(K_shared_copy{})));
+      V_shared_next = load_tile(make_tile_window(V, make_tuple(number<block_N>{}, number<dim>{}),
+                                                 {tl::max(-block_N, tl::min(start_k + k * block_N, tokens_k)), 0},
+                                                 make_static_tile_distribution(V_shared_loaded{})));
     };
     // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; a barrier
     // waits for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
@@ -452,9 +454,9 @@ extern "C" tl_status attention_varlen_supports(int batch, int heads, int tokens,
   // Extents of K and V are quotients without a remainder
   if (heads % group != 0) return TL_NOT_SUPPORTED;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
-  if (!tl::fits_in_2gib<half_t>({{tokens, block_M}, {heads}, {dim}}) ||
-      !tl::fits_in_2gib<half_t>({{tokens_k, block_N}, {heads / group}, {dim}}) ||
-      !tl::fits_in_2gib<int>({{batch + 1}}) || !tl::fits_in_2gib<half_t>({{tokens, 64}, {heads}, {dim}}))
+  if (!tl::fits_in_2gib<half_t>({{tokens, block_M + 1}, {heads}, {dim}}) ||
+      !tl::fits_in_2gib<half_t>({{tokens_k, block_N + 1}, {heads / group}, {dim}}) ||
+      !tl::fits_in_2gib<int>({{batch + 1}}) || !tl::fits_in_2gib<half_t>({{tokens, 65}, {heads}, {dim}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }

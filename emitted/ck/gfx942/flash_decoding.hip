@@ -31,7 +31,7 @@
 // kv_heads must be at most 65,535 (workgroups of a grid along y or z); else TL_INVALID_SIZE. group must be at most
 // 33,554,431 (the threads of a grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a
 // tile may address, in bounds or not, must end within the first 2 GiB of their tensors: Q[batch - 1, kv_heads - 1,
-// group + 62, 127], K[batch - 1, max_len + 62, kv_heads - 1, 127], V[batch - 1, max_len + 62, kv_heads - 1, 127],
+// group + 62, 127], K[batch - 1, max_len + 63, kv_heads - 1, 127], V[batch - 1, max_len + 63, kv_heads - 1, 127],
 // lengths[batch - 1], partial[batch - 1, kv_heads - 1, 3, group + 62, 127], partial_lse[batch - 1, kv_heads - 1, 3,
 // group + 62], Output[batch - 1, kv_heads - 1, group - 1, 127], partial[batch - 1, kv_heads - 1, 3, group - 1, 127] and
 // partial_lse[batch - 1, kv_heads - 1, 3, group - 1]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a
@@ -322,14 +322,16 @@ struct Kernel {
       const auto K_view = make_naive_tensor_view<address_space_enum::global>(
           kargs.K + b * (max_len * kv_heads * dim) + head * dim, make_tuple(max_len, number<dim>{}),
           make_tuple(kv_heads * dim, number<1>{}), number<16 / sizeof(half_t)>{}, number<1>{});
-      K_shared_next = load_tile(make_tile_window(K_view, make_tuple(number<block_N>{}, number<dim>{}), {start, 0},
+      K_shared_next = load_tile(make_tile_window(K_view, make_tuple(number<block_N>{}, number<dim>{}),
+                                                 {tl::max(-block_N, tl::min(start, max_len)), 0},
                                                  make_static_tile_distribution(Q_shared_copy{})));
 
       // flash_decoding.py:86  T.copy(V[b, start : start + block_N, head, :], V_shared)
       const auto V_view = make_naive_tensor_view<address_space_enum::global>(
           kargs.V + b * (max_len * kv_heads * dim) + head * dim, make_tuple(max_len, number<dim>{}),
           make_tuple(kv_heads * dim, number<1>{}), number<16 / sizeof(half_t)>{}, number<1>{});
-      V_shared_next = load_tile(make_tile_window(V_view, make_tuple(number<block_N>{}, number<dim>{}), {start, 0},
+      V_shared_next = load_tile(make_tile_window(V_view, make_tuple(number<block_N>{}, number<dim>{}),
+                                                 {tl::max(-block_N, tl::min(start, max_len)), 0},
                                                  make_static_tile_distribution(V_shared_loaded{})));
     };
     // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; in iteration 0
@@ -570,7 +572,7 @@ extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int group,
   if (group > int(UINT32_MAX / combine::threads)) return TL_INVALID_SIZE;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
   if (!tl::fits_in_2gib<half_t>({{batch}, {kv_heads}, {group, block_H}, {dim}}) ||
-      !tl::fits_in_2gib<half_t>({{batch}, {max_len, block_N}, {kv_heads}, {dim}}) ||
+      !tl::fits_in_2gib<half_t>({{batch}, {max_len, block_N + 1}, {kv_heads}, {dim}}) ||
       !tl::fits_in_2gib<int>({{batch}}) ||
       !tl::fits_in_2gib<float>({{batch}, {kv_heads}, {num_split}, {group, block_H}, {dim}}) ||
       !tl::fits_in_2gib<float>({{batch}, {kv_heads}, {num_split}, {group, block_H}}) ||

@@ -161,7 +161,7 @@ class Bounds:
         self._never_negative = self._counters(launch)
         self._forget()
         if wrapping:
-            self._ranges = {var: ends for var, ends in self._ranges.items() if all(map(self._never_wraps, ends))}
+            self._ranges = {var: ends for var, ends in self._ranges.items() if all(map(self.never_wraps, ends))}
             self._forget()
 
     def _forget(self) -> None:
@@ -201,7 +201,7 @@ class Bounds:
         It is for all run-time values, also where arithmetic overflows.
         """
         if not self._wrapping:
-            return self._of_values.inside(start, length, extent, given)
+            return self.of_values.inside(start, length, extent, given)
         known = [self.linear(part) for condition in given for part in self._not_negative(condition)]
         low = self.interval(start).low
         if (low is None or low < 0) and not self._follows(self.linear(start), known):
@@ -228,12 +228,13 @@ class Bounds:
                 return self._is_not_negative(index)
 
     @cached_property
-    def _of_values(self) -> "Bounds":
-        return Bounds(self._launch, wrapping=True)
+    def of_values(self) -> "Bounds":
+        """What holds of C++'s values, also where arithmetic overflows."""
+        return self if self._wrapping else Bounds(self._launch, wrapping=True)
 
     def fits(self, expr: Expr) -> bool:
         """Whether an integer expression whose operands do not overflow does not either, for all run-time values."""
-        return _within(self._of_values.interval(expr), _type_range(_computed_in(expr)))
+        return _within(self.of_values.interval(expr), _type_range(_computed_in(expr)))
 
     def implies(self, condition: Expr, other: Expr) -> bool:
         """Whether the comparison `other` of integers provably holds wherever a condition does."""
@@ -264,7 +265,7 @@ class Bounds:
             case Unary(op="not", operand=operand) if (turned := negated(operand)) != condition:
                 yield from self._not_negative(turned)
             case Binary(op="<" | "<=" | ">" | ">=", lhs=lhs, rhs=rhs) if all(
-                _is_wide(side.dtype) and self._never_wraps(side) for side in (lhs, rhs)
+                _is_wide(side.dtype) and self.never_wraps(side) for side in (lhs, rhs)
             ):
                 less, more = (lhs, rhs) if condition.op[0] == "<" else (rhs, lhs)
                 difference = binary("-", more, less)
@@ -272,7 +273,7 @@ class Bounds:
             case _:
                 pass
 
-    def _never_wraps(self, expr: Expr) -> bool:
+    def never_wraps(self, expr: Expr) -> bool:
         """Whether C++ computes the integer that an expression denotes."""
         if not self._wrapping:
             return True
@@ -299,20 +300,20 @@ class Bounds:
 
         So are the indices that a block computes from one that counts several dimensions: `z % batch` and `z // batch`.
         """
-        end = self._end(index)
+        end = self.end_of(index)
         return end is not None and _same_factors(end, _factors(self.expanded(extent)))
 
-    def _end(self, index: Expr) -> list[Expr] | None:
+    def end_of(self, index: Expr) -> list[Expr] | None:
         """Factors of a product that is an upper bound of an index, if that is not negative; None where unknown."""
         match index:
             case Var() if index in self._values:
-                return self._end(self._values[index])
+                return self.end_of(self._values[index])
             case Var() if index in self._ranges:
                 return _factors(self.expanded(self._ranges[index][1]))
             case Binary(op="%", rhs=rhs):
                 return _factors(self.expanded(rhs))
             case Binary(op="//", lhs=lhs, rhs=rhs):
-                return _without(self._end(lhs), _factors(self.expanded(rhs)))
+                return _without(self.end_of(lhs), _factors(self.expanded(rhs)))
             case _:
                 return None
 
@@ -336,7 +337,7 @@ class Bounds:
 
     def _operand(self, expr: Expr) -> Interval:
         """The range of the value that C++ computes with."""
-        return self.interval(expr) if self._never_wraps(expr) else _type_range(_computed_in(expr))
+        return self.interval(expr) if self.never_wraps(expr) else _type_range(_computed_in(expr))
 
     def _interval(self, expr: Expr) -> Interval:
         match expr:
@@ -424,16 +425,16 @@ class Bounds:
         """An integer expression as a sum, with immutable names by their values."""
         found = self._sums.get(expr)
         if found is None:
-            found = self._sums[expr] = linear_of(expr, self._values, self._never_wraps)
+            found = self._sums[expr] = linear_of(expr, self._values, self.never_wraps)
         return found
 
     def _inside_symbolically(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether extent - length - max(start) >= 0 once its run-time sizes cancel."""
-        slack = self.linear(extent).plus(self.linear(length), -1).plus(self._maximum(self.linear(start)), -1)
-        sizes = all(isinstance(atom, Var) and atom.role is Role.SIZE and n > 0 for atom, n in slack.terms.items())
-        return sizes and slack.constant >= 0
+        return is_not_negative(
+            self.linear(extent).plus(self.linear(length), -1).plus(self.maximum(self.linear(start)), -1)
+        )
 
-    def _maximum(self, sum_: Linear) -> Linear:
+    def maximum(self, sum_: Linear) -> Linear:
         """The sum with every index replaced by its last value (or first, where it counts down)."""
         for _ in range(16):  # ranges nest at most as deep as loops do
             index = next((atom for atom in sum_.terms if isinstance(atom, Var) and atom in self._ranges), None)
@@ -445,6 +446,12 @@ class Bounds:
             last = self.linear(stop).plus(Linear({}, 1), -1) if coefficient > 0 else self.linear(start)
             sum_ = rest.plus(last, coefficient)
         return sum_
+
+
+def is_not_negative(sum_: Linear) -> bool:
+    """Whether a sum is one of sizes and of numbers that are not negative."""
+    sizes = all(isinstance(atom, Var) and atom.role is Role.SIZE and n > 0 for atom, n in sum_.terms.items())
+    return sizes and sum_.constant >= 0
 
 
 def _is_of_block(part: Expr) -> bool:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import element_accesses, variables, with_values
+from tile2cu.analysis.tile_starts import begins_near
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT
-from tile2cu.core.expr import Expr, int_const, static_value
+from tile2cu.core.expr import Expr, binary, int_const, static_value, substitute
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Let, Parallel, Region, Scope
 from tile2cu.plan.resolved import Resolved
@@ -71,10 +72,13 @@ def _reach(tensor: Buffer, resolved: Resolved) -> tuple[_Reach, ...]:
         for region, other in ((move.src, move.dst), (move.dst, move.src)):
             if region.buffer.memory is tensor:
                 for dim, tile in _of_region(region, other, resolved):
-                    tiles[dim][int(static_value(tile) or 0)] = tile
+                    found = _with_first(tile, region.ranges[dim].start, tensor.shape[dim], resolved)
+                    tiles[dim][int(static_value(found) or 0)] = found
     for loop in statements(body, Parallel):
-        for dim, size in _of_loop(loop, _rounded(resolved.facts[loop, LAYOUT], loop.extents), tensor):
-            tiles[dim][size] = int_const(size)
+        sizes_of_loop = _rounded(resolved.facts[loop, LAYOUT], loop.extents)
+        for dim, size, start in _of_loop(loop, sizes_of_loop, tensor):
+            found = _with_first(int_const(size), start, tensor.shape[dim], resolved)
+            tiles[dim][int(static_value(found) or 0)] = found
     checked = tensor_view(tensor, resolved).checked
     return tuple(
         _Reach(extent, sizes[max(sizes)] if sizes and _may_overhang(extent, max(sizes), of) else None)
@@ -82,14 +86,22 @@ def _reach(tensor: Buffer, resolved: Resolved) -> tuple[_Reach, ...]:
     )
 
 
-def _of_loop(loop: Parallel, sizes: tuple[int, ...], tensor: Buffer) -> Iterator[tuple[int, int]]:
-    """(dimension of the tensor, places of the layout along the variable that runs along it)."""
+def _with_first(tile: Expr, start: Expr, extent: Expr, resolved: Resolved) -> Expr:
+    """How far a tile may overhang: one that is moved next to the tensor begins behind its last element."""
+    return tile if begins_near(start, extent, resolved.bounds) else binary("+", tile, int_const(1))
+
+
+def _of_loop(loop: Parallel, sizes: tuple[int, ...], tensor: Buffer) -> Iterator[tuple[int, int, Expr]]:
+    """(dimension of the tensor, places of the layout along the variable that runs along it, index of the first)."""
+    first: dict[Expr, Expr] = dict.fromkeys(loop.vars, int_const(0))
     lets = tuple(statements(loop.body, Let))
     for access in element_accesses(loop.body):
         if access.buffer.memory is tensor:
             for dim, index in enumerate(access.indices):
-                used = variables(with_values(index, lets))
-                yield from ((dim, size) for var, size in zip(loop.vars, sizes, strict=True) if var in used)
+                given = with_values(index, lets)
+                used = variables(given)
+                start = substitute(given, first)
+                yield from ((dim, size, start) for var, size in zip(loop.vars, sizes, strict=True) if var in used)
 
 
 def _may_overhang(extent: Expr, tile: int, checked: bool) -> bool:

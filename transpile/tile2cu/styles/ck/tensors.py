@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, int_const, static_value, walk
+from tile2cu.analysis.tile_starts import begins_near
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Unary, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
 from tile2cu.plan.kernel import Kernel
@@ -58,6 +60,7 @@ class Tensors:
     printer: CkPrinter
     _views: dict[str, str] = field(default_factory=dict)  # by their text
     _notes: bool = False
+    _moves_next_to: bool = False
 
     def view(self, buffer: Buffer) -> TensorView:
         """What is known of a tensor."""
@@ -93,7 +96,11 @@ class Tensors:
         self._check(buffer, starts, along, span)
         shape = tuple(int(static_value(each) or 0) for each in extents)
         rounded = encoding.shape if encoding is not None else shape
-        origin = tuple(starts[dim] for dim in along)
+        sizes = tuple(
+            given if covered == extent else int_const(covered)
+            for given, extent, covered in zip(extents, shape, rounded, strict=True)
+        )
+        origin = tuple(self._near(buffer, dim, starts[dim], extent) for dim, extent in zip(along, sizes, strict=True))
         pads, lengths, last_end, below = [], [], 0, False
         plane = self._plane(buffer, starts, along)
         for number, dim in enumerate(along):
@@ -102,11 +109,12 @@ class Tensors:
             whole = static_value(starts[dim]) == 0 and static_value(buffer.shape[dim]) == shape[number]
             length = self._length(buffer.shape[dim])
             if overhangs and not whole:
-                stop = binary("+", starts[dim], extents[number])
+                stop = binary("+", origin[number], extents[number])
                 end = stop if end is None else Call(end.dtype, "min", (end, stop))
             if end is not None:
                 last_end = self.printer.bounds.multiple_of(end) if dim == along[-1] else last_end
                 length = f"{words.MINIMUM_OF}({self.printer.index(buffer.shape[dim])}, {self.printer.index(end)})"
+                length = length if self._never_negative(end) else f"{words.MAXIMUM_OF}(0, {length})"
             checked = self.view(buffer).checked[dim]
             if number == 0 and plane:
                 length = (
@@ -119,12 +127,7 @@ class Tensors:
             by_hardware = self._ends_with_buffer(buffer, along, number)
             pads.append(outside or end is not None or overhangs or (checked and not by_hardware))
             lengths.append(length)
-        windows = tuple(
-            f"number<{self.printer.index(extent)}>{{}}"
-            if rounded[number] == shape[number]
-            else f"number<{rounded[number]}>{{}}"
-            for number, extent in enumerate(extents)
-        )
+        windows = tuple(f"number<{self.printer.index(size)}>{{}}" for size in sizes)
         fixed = tuple(starts[dim] for dim in range(buffer.rank) if dim not in along)
         clipped = tuple(origin[number] for number in range(len(along)) if rounded[number] != shape[number])
         text = self._view_text(buffer, starts, along, tuple(lengths), tuple(pads), windows, last_end, below)
@@ -134,6 +137,17 @@ class Tensors:
         name, lines = self._named(buffer, text, (*fixed, *clipped, *(each for each in ends if each)), any(pads))
         lengths_text = f"make_tuple({', '.join(windows)})"
         return Box(tensor=buffer, view=name, view_text=text, origin=origin, lengths=lengths_text, lines=lines)
+
+    def _near(self, buffer: Buffer, dim: int, start: Expr, tile: Expr) -> Expr:
+        """Where a tile begins: next to the tensor if it may be so far outside that offsets would wrap."""
+        bounds, extent = self.printer.bounds, buffer.shape[dim]
+        if not self.view(buffer).checked[dim] or begins_near(start, extent, bounds):
+            return start
+        self._moves_next_to = True
+        kind = start.dtype if start.dtype.bits >= INT32.bits else INT32
+        moved: Expr = Call(kind, "min", (start, extent))
+        low = bounds.of_values.interval(start).low
+        return moved if low is not None and low >= 0 else Call(kind, "max", (Unary(kind, "-", tile), moved))
 
     def _check(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], span: Span) -> None:
         reads_bits = buffer.of is not None and buffer.of.dtype != buffer.dtype
@@ -267,9 +281,11 @@ class Tensors:
         """The views that hold in all of the kernel, and tensors whose elements are accessed one by one."""
         padded = any(call in text for text in self._views for call in ("pad_tensor_view(", words.CLIP))
         columns = ", and of columns past it a lane's offset is set past the buffer's end" if padded else ""
+        moved = "; a tile that begins farther outside is moved next to the tensor, as offsets have 32 bits"
+        moved = moved if self._moves_next_to else ""
         about = (
             "Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the "
-            f"hardware checks{columns}: loads return zero, stores are dropped  [{self.plan.tensors.bounds_rule}]"
+            f"hardware checks{columns}: loads return zero, stores are dropped{moved}  [{self.plan.tensors.bounds_rule}]"
         )
         comments = tuple(wrapped(about, BODY_WIDTH)) if self._notes else ()
         for text, name in self._views.items():
