@@ -196,6 +196,30 @@ CUTE_DEVICE void tma_copy_multicast(const Map& map, cutlass::arch::ClusterTransa
   copy(map.with(reinterpret_cast<uint64_t&>(barrier), own == first ? mask : own), from, into);
 }
 
+// Stores a tile in shared memory at `start` + `offset` of a map's tensor, box by box, but for boxes whose coordinates int
+// does not hold: they are out of bounds, and TMA must not store them at the negative ones to which they wrap (an illegal
+// instruction on an H200). Called by: one thread.
+template <class Map, class Start, class Offset, class Tile>
+CUTE_DEVICE void tma_store_boxes(const Map& map, const Start& start, const Offset& offset, Tile&& tile) {
+  using namespace cute;
+  const auto boxes_at = [&](const auto& place) {
+    const auto box = tma_tile(map, place, extents(tile));
+    return tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(tile), group_modes<0, 2>(box));
+  };
+  const auto [to, from] = boxes_at(transform(start, offset, [](int first, int more) { return first + more; }));
+  const auto first = get<0>(boxes_at(start))(_0{});
+  const auto offsets = get<0>(boxes_at(offset));
+  const auto is_int = [](int begin, int more) { return begin <= cutlass::platform::numeric_limits<int>::max() - more; };
+  CUTE_UNROLL
+  for (int i = 0; i < size<0, 1>(from); ++i) {
+    const auto each = make_coord(make_coord(_, i));
+    if (cute::all_of(transform(first, offsets(make_coord(make_coord(_0{}, i))), is_int), [](bool is) { return is; })) {
+      auto into = to(each);
+      copy(map, from(each), into);
+    }
+  }
+}
+
 // Stores an accumulator through the tile `staging`: each warp writes its rows and fences them for TMA, and one lane
 // stores them, in boxes of 16 rows, to the tile at `start` of the map's tensor. TMA reads `staging` until
 // tma_store_wait_read. Called by: the threads of the MMA.
@@ -220,12 +244,7 @@ CUTE_DEVICE void tma_store_start(const Mma& mma, const From& from, Tile&& stagin
     const int row = get<0>(at(0, m, 0)), column = get<1>(at(0, m, 0));  // where the warp's 16 rows begin
     const auto box = make_shape(_16{}, Int<columns>{});
     const auto offset = append<rank_v<Start>>(make_coord(row, column), 0);
-    const auto place = transform(start, offset, [](int first, int more) { return first + more; });
-    const auto tile = local_tile(staging, box, make_coord(row / 16, column / columns));
-    const auto [to, own] =
-        tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(tile), group_modes<0, 2>(tma_tile(map, place, box)));
-    auto into = to;
-    copy(map, own, into);
+    tma_store_boxes(map, start, offset, local_tile(staging, box, make_coord(row / 16, column / columns)));
   }
   tma_store_arrive();
 }
@@ -251,10 +270,7 @@ CUTE_DEVICE void tma_store_transposed(const Mma& mma, const From& from, Tile&& s
   copy(stage, slice.retile_S(rounded), slice.partition_D(swap_modes(by_layout(staging))));
   sync_consumers<threads>();  // for TMA, what all threads wrote
   if (threadIdx.x == 0) {
-    const auto box = tma_tile(map, start, extents(staging));
-    const auto [to, own] = tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(staging), group_modes<0, 2>(box));
-    auto into = to;
-    copy(map, own, into);
+    tma_store_boxes(map, start, repeat<rank_v<Start>>(0), staging);
     tma_store_arrive();
     tma_store_wait<0>();
   }

@@ -87,6 +87,22 @@ def test_no_column_of_them_is_loaded(target: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(result, _stored(product, to, 56), err_msg=f"{to}, {start}")
 
 
+def test_a_transpose_that_begins_outside_is_stored_by_tma_in_a_branch(tmp_path: Path) -> None:
+    """All warps stage it, and wait until TMA has read it: there is no store that goes on behind the branch."""
+    text = _TEXT.replace("C[bx * 64 + to + j, by * 64 + i]", "C[bx * 64 + to + j, by * 64 + start // 8 * 8 + i]")
+    text = text.replace("B[k * 64, bx * 64 + start]", "B[k * 64, bx * 64]")
+    (emitted,) = emit_text(Path("tiles.py"), kernel="columns", target=find("cuda:sm_90a"), bindings={}, text=text)
+    kernel = quick_load(emitted, tmp_path, ("round-robin",))
+    assert "tl::tma_store(tl::transposed(C_local), C_local_staging, C_map," in kernel.source
+    a, b = _integers(64, 72), _integers(72, 64)
+    product = (a.astype(np.float64) @ b.astype(np.float64)).T.astype(np.float16)
+    for to, start in _AT:
+        result = np.ones((64, 64), np.float16)
+        kernel(a, b, result, to, start)
+        by_columns = _stored(product.T, start // 8 * 8, 64).T
+        np.testing.assert_array_equal(result, _stored(by_columns, to, 64), err_msg=f"{to}, {start}")
+
+
 def _integers(rows: int, columns: int) -> np.ndarray:
     return np.random.default_rng(rows).integers(-2, 3, (rows, columns)).astype(np.float16)
 

@@ -185,7 +185,8 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
             staged.append(staging)
             yield op, CALL, "tma_store"
             yield op, STAGING_TILE, staging.name
-            if not is_at_top(op, context.launch) or context.facts.get(context.launch, PERSISTENT) is not None:
+            continues = not is_at_top(op, context.launch) or context.facts.get(context.launch, PERSISTENT) is not None
+            if continues and not copy.transposed:  # all warps stage a transpose: its store awaits that TMA has read it
                 yield op, STORE_OUTSTANDING, True
             when = rows_aligned_if(copy.dst.buffer)
             yield copy.dst.buffer if _is_given(when, context) else op, TMA_IF, when
