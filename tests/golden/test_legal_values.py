@@ -12,6 +12,7 @@ from tests.golden.cases import Golden, about_values
 from tests.golden.source_text import Values, value
 from tests.golden.test_settings import CASES, launches_of, number, stated
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.emitter.settings import Design
 
 PART = re.compile(
     r"(?P<k>.+) in multiples of (?P<step>\d+) \(else T2C-S002\)"
@@ -19,8 +20,10 @@ PART = re.compile(
     r"\(else T2C-L010(?:; wgmma .*)?\)"
     r"|(?P<threads>\w+)(?: in multiples of (?P<warp>\d+),|, rounded up to a multiple of \d+,)? at most "
     r"(?P<most>[\d,]+) \(else T2C-L021\)"
+    r"|(?P<stages>\w+) from 0, of which as many stages are used as fit"
     r"|(?P<asserted>.+) \(else T2C-F019\)"
 )
+FREE = re.compile(r"No tile depends on ([\w, ]+): no rule limits (?:it|them)\.")
 SMALLER = re.compile(r"A GEMM with a side below those of ([\d x,and]+) is exempt: it runs on FMAs\.")
 FURTHER = {"T2C-L020", "T2C-S007"}  # shared memory, and boxes of explicit TMA copies
 
@@ -35,7 +38,7 @@ class Legal:
     @classmethod
     def of(cls, text: str) -> "Legal | None":
         about = " ".join(" ".join(about_values(text)).split())
-        found = re.search(r"Legal values: (.*?)\. (?:A GEMM|Tiles|The command)", about)
+        found = re.search(r"Legal values: (.*?)\. (?:A GEMM|Tiles|No tile|The command)", about)
         if found is None:
             return None
         parts = [PART.fullmatch(part) for part in re.split(r"; (?!wgmma)", found[1])]
@@ -77,7 +80,7 @@ def broken(part: dict[str, str | None], values: Values, warp: int) -> Iterator[s
     elif name := part["threads"]:
         if value(name, values) % int(part["warp"] or 1) or value(name, values) > number(part["most"] or ""):
             yield "T2C-L021"
-    elif not value(part["asserted"] or "", values):
+    elif part["asserted"] and not value(part["asserted"], values):
         yield "T2C-F019"
 
 
@@ -124,9 +127,28 @@ def check(golden: Golden, path: Path, legal: Legal | None, parameter: str, other
     except Tile2CuError as error:
         # Threads that are no whole warps may be an error of a GEMM first; an assertion may have no expression.
         others_ = {"T2C-L010"} if on_fma or "T2C-L021" in expected else set[str]()
-        assert error.code in expected | others_ | FURTHER or error.message == "the assertion fails", (parameter, other)
+        asserted = error.message.startswith("the assertion fails")
+        assert error.code in expected | others_ | FURTHER or asserted, (parameter, other)
     else:
         assert not expected or on_fma, (parameter, other, expected)
+
+
+@pytest.mark.sweep(every=6)
+@pytest.mark.parametrize("name", CASES)
+def test_no_tile_depends_on_other_parameters(name: str) -> None:
+    golden, path = CASES[name]
+    text = path.read_text(encoding="utf-8")
+    found = FREE.search(" ".join(" ".join(about_values(text)).split()))
+    own, constants = Design.of(launches_of(golden, path)), constants_of(text)
+    for parameter in listed(found[1]) if found else []:
+        if parameter not in constants:
+            continue
+        try:
+            other = Design.of(launches_of(golden, path, **{parameter: constants[parameter] + 1}))
+        except Tile2CuError as error:
+            assert error.code == "T2C-F019", (parameter, error.code)
+        else:
+            assert (other.shared, other.registers, other.stages) == (own.shared, own.registers, own.stages), parameter
 
 
 def test_heads_state_legal_values() -> None:
