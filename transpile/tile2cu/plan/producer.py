@@ -14,6 +14,7 @@ from tile2cu.analysis.trips import runs_at_least_once
 from tile2cu.analysis.uses import all_expressions
 from tile2cu.core import schedule
 from tile2cu.core.decisions import PERSISTENT, SCHEDULE
+from tile2cu.core.expr import binary
 from tile2cu.core.program import If, Loop, Stmt, While
 from tile2cu.plan import ops, overlapped
 from tile2cu.plan.ping_pong import ping_pong
@@ -207,6 +208,7 @@ def iterations_of(op: Loop, pipeline: schedule.Pipeline, resolved: Resolved, *, 
         counted=interleaved and not is_iteration(op) and any(isinstance(outer, Loop | While) for outer in path),
         persistent=resolved.facts.get(resolved.launch, PERSISTENT) is not None,
         loading=loading,
+        may_be_negative=not resolved.bounds.never_negative(binary("-", op.stop, op.start)),
     )
 
 

@@ -18,6 +18,7 @@ class Iterations:
     `continues`: the ring's state continues from one run of the loop, or loop of the same tiles, to the next; `counted`:
     where iterations overlap, rings count those of earlier runs instead. `persistent`: rings count the iterations of all
     tiles of work. `published` tiles come with the iteration that they are of; then who is `loading` counts by that.
+    `may_be_negative`: the bounds do not show that `stop` is `start` at least.
     """
 
     var: Var
@@ -32,6 +33,7 @@ class Iterations:
     counted: bool
     persistent: bool
     loading: bool
+    may_be_negative: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

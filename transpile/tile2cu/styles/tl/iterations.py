@@ -11,6 +11,7 @@ from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import FromZero
 from tile2cu.styles.base.names import Names
+from tile2cu.styles.tl.vocabulary import MAX
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Texts:
     `stage` is the pipeline's where that continues from loop to loop, `stages` names its depth. `before`, added to `k`,
     counts the iterations of tiles of work that are done; `first_before` those of a published tile, if the loop
     `publishes` one. `variable` declares the user's own; `count` is a name for the trip count `trips`. `counted`: the
-    loop runs several times.
+    loop runs several times. `may_be_negative`: the trip count, of a loop that then does not run.
     """
 
     k: str
@@ -33,12 +34,18 @@ class Texts:
     count: str
     variable: str
     counted: bool
+    may_be_negative: bool
     pipeline: str
 
     @property
     def done(self) -> str:
         """What follows a run, of an iteration at least, of a loop whose earlier runs are `counted`."""
         return self.advanced(self.count)
+
+    @property
+    def done_of_tile(self) -> str:
+        """What follows a tile of work, whose loop may have no iterations."""
+        return self.advanced(f"{MAX}({self.count}, 0)" if self.may_be_negative else self.count)
 
     def advanced(self, count: str) -> str:
         """The iterations that are done, `count` more: modulo twice the stages, so that they never overflow."""
@@ -87,6 +94,7 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
         count=loop.count or "num_iterations",
         variable=loop.variable,
         counted=of.counted,
+        may_be_negative=of.may_be_negative,
         pipeline=numbered("pipeline", of, printer.names),
     )
     printer.stages, printer.counts = outside

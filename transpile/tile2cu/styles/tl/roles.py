@@ -66,7 +66,7 @@ class Roles:
         if self.producer.persistent is None:
             return ""
         with self.body.iterations(self.producer.iterations) as texts:
-            return texts.advanced(texts.count if self.producer.way is None else texts.k)
+            return texts.done_of_tile if self.producer.way is None else texts.advanced(texts.k)
 
     def next_tile(self) -> str:
         """The consumers' call for the next tile of work; empty where the schedule is static."""
@@ -255,7 +255,7 @@ class Roles:
         """What the producer of a persistent kernel loads for a tile of work."""
         with self.body.iterations(self.producer.iterations) as texts:
             loads = self.body.views(self.producer.loads)
-        done = text_line(texts.done)
+        done = text_line(texts.done_of_tile)
         if persistent.idle is not None:
             line = self.producer.loop.span.line
             return (StatementView("load_iterations", texts.parts, line, body=loads, gap=True), done)
