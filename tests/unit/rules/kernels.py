@@ -15,16 +15,18 @@ m, n = T.dynamic("m, n")
 @T.prim_func
 def example(
     A: T.Tensor((1000, 64), "float32"), X: T.Tensor((4096, 4096), "float32"), Y: T.Tensor((m, n), "float16"),
-    Z: T.Tensor((4096, 4096), "float16"),
+    Z: T.Tensor((4096, 4096), "float16"), blocks: T.int32,
 ):
-    with T.Kernel(16, threads={threads}, cluster_dims={cluster}) as bx:
+    with T.Kernel({grid}, threads={threads}, cluster_dims={cluster}) as bx:
 """
 FIRST_LINE = _HEAD.count("\n") + 1
 
 
-def resolved(statements: str, *, threads: int = 128, target: str = "cuda:sm_80", cluster: int = 1) -> Context:
+def resolved(
+    statements: str, *, threads: int = 128, target: str = "cuda:sm_80", cluster: int = 1, grid: str = "16"
+) -> Context:
     """The facts about a kernel with these statements; `bx` is its block, A, X, Y and Z its tensors."""
-    text = _HEAD.format(threads=threads, cluster=cluster) + indent(statements.strip("\n"), " " * 8) + "\n"
+    text = _HEAD.format(threads=threads, cluster=cluster, grid=grid) + indent(statements.strip("\n"), " " * 8) + "\n"
     (program,) = programs(None, text, kernel=None, bindings={})
     (context,) = resolve_launches(program, find(target))
     return context

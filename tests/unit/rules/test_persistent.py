@@ -115,6 +115,25 @@ def test_others_come_as_the_grid_does(turns: str) -> None:
     assert order(turns) == ""
 
 
+def test_all_threads_may_wait_at_a_barrier() -> None:
+    assert dealt(below="T.sync_threads(3, 256)") == "statically assigned tiles"
+    assert dealt(below="T.sync_threads(3, 128)") == ""
+
+
+def test_tiles_that_may_write_nothing_have_blocks_of_their_own_where_a_scalar_sizes_the_grid() -> None:
+    above = 'length = T.cast(A[m, 0], "int32")'
+    text = BODY.format(
+        turns='T.cast(A[bx, 0], "int32")', above=above, below=GUARDED.format(condition="bx * 128 + i < length")
+    )
+    text = text.replace("T.copy(O, X[bx * 128, 0])", "")
+    for grid, found in (
+        ("T.ceildiv(m, 128)", "tiles from a queue, without those that write nothing"),
+        ("blocks", "None"),
+    ):
+        context = resolved(text, threads=256, target="cuda:sm_90a", grid=grid)
+        assert str(context.facts.get(context.launch, PERSISTENT)) == found
+
+
 REFUSED = {
     "a chip without wgmma": {"target": "cuda:sm_80"},
     "a first tile that is read again": {"below": "T.copy(Q_shared, X[0, 0])"},

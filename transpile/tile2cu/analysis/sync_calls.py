@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.expr import Call, Expr, Load
+from tile2cu.core.expr import Call, Expr, Load, static_value
 from tile2cu.core.program import Buffer, CallStmt, Copy, If, Stmt, walk_stmts
 
 SYNC_GRID = "sync_grid"
@@ -55,6 +55,12 @@ def _barriers(body: tuple[Stmt, ...], functions: tuple[str, ...]) -> Iterator[st
                 yield name
             case CallStmt(call=Call(function=function, args=(Expr() as number, *_))) if function in functions:
                 yield str(number)
+
+
+def is_named_barrier(stmt: Stmt, threads: int) -> bool:
+    """Whether it is T.sync_threads(number, threads): a named barrier of `threads` threads, which all continue there."""
+    sync = stmt.call if isinstance(stmt, CallStmt) and stmt.call.function == "barrier_sync" else None
+    return sync is not None and len(sync.args) > 1 and static_value(sync.args[1]) == threads
 
 
 def is_grid_barrier(stmt: Stmt) -> bool:

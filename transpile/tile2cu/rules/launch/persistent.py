@@ -13,6 +13,7 @@ from tile2cu.analysis.prelude import (
     values_of_tile,
     walk_to_active,
 )
+from tile2cu.analysis.sync_calls import is_named_barrier
 from tile2cu.core.decisions import (
     PERSISTENT,
     PIPELINE,
@@ -88,7 +89,8 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     whose lengths are in memory, are fetched from a queue in global memory. The producer fetches the next tile, computes
     its coordinates, and publishes them to the consumers; it skips tiles that write nothing, as those past the end of a
     sequence. Where iterations are skipped it finds the active ones, and publishes each with the tile that it loads for
-    it.
+    it. The scheduler's list of non-empty tiles is sized by the tensors' shapes: where a scalar sizes the grid, and
+    tiles may write nothing, blocks exit early instead (`schedule.grid.empty-tiles`).
 
     Gives: the tile scheduler.
     """
@@ -108,9 +110,11 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
         return
     if any(context.facts.get(mma, REGISTER_OPERAND) is None for mma in overlap.first):
         return
-    queue = bool(iteration) or not equal_trip_counts(loop, context)
-    found = early_exit_of(launch, before(launch.body, outermost(launch.body, loop)), context) if queue else None
-    idle = found.condition if found is not None and _sized_by_shapes(launch) else None
+    found = early_exit_of(launch, before(launch.body, outermost(launch.body, loop)), context)
+    if found is not None and not _sized_by_shapes(launch):
+        return  # tiles that write nothing would run; blocks of a grid of all tiles exit immediately
+    idle = found.condition if found is not None else None
+    queue = bool(iteration) or idle is not None or not equal_trip_counts(loop, context)
     work = values_of_tile(launch, context.facts, idle)
     if not work:
         return  # nothing depends on the block: all tiles are the same, as that of a grid of one block
@@ -129,7 +133,7 @@ def _only_pipelines(first: PrologueLoads, pipeline: Pipeline, context: Context) 
     """Whether shared memory has only stages of pipelines, which the producer fills and the consumers release."""
     launch = context.launch
     rings = [*pipeline.buffers, *(load.dst.buffer for load in first.loads)]
-    known = all(isinstance(stmt, QUIET) for stmt in context.statements)
+    known = all(isinstance(stmt, QUIET) or is_named_barrier(stmt, launch.threads) for stmt in context.statements)
     own = all(any(tile is ring for ring in rings) and not viewed(launch, tile) for tile in shared_tiles(launch))
     readers = [
         stmt for stmt in context.statements if any(load.dst.buffer in read_by_itself(stmt) for load in first.loads)
