@@ -230,6 +230,28 @@ KERNELS: dict[str, tuple[str, int, str]] = {
         T.copy(F, Y[0, 0])
         """,
     ),
+    "shared-operands": (
+        "cuda:sm_90a",
+        256,
+        """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        S_shared = T.alloc_shared((64, 64), "float16")
+        S_local = T.alloc_fragment((64, 64), "float16")
+        S = T.alloc_fragment((64, 64), "float32")
+        O = T.alloc_fragment((64, 64), "float32")
+        T.clear(O)
+        for k in T.Pipelined(4, num_stages=2):
+            T.copy(H[k * 64, 0], A_shared)
+            T.clear(S)
+            T.gemm(A_shared, A_shared, S, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
+            T.copy(S, S_shared)
+            T.copy(S_shared, S_local)
+            for i, j in T.Parallel(64, 64):
+                O[i, j] *= 0.5
+            T.gemm(S_local, A_shared, O, policy=T.GemmWarpPolicy.FullCol)
+        T.copy(O, Y[0, 0])
+        """,
+    ),
     "sum-after-loop": (
         "cuda:sm_80",
         128,

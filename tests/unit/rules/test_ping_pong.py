@@ -96,9 +96,34 @@ def test_values_a_row_that_outlive_the_loop_are_handed_over(after: str) -> None:
     assert facts(after=after) == "S by one warpgroup per iteration, O by both"
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        "for i, j in T.Parallel(64, 64):\n        S[i, j] += A[i, j]",
+        "if k == 0:\n        for i, j in T.Parallel(64, 64):\n"
+        "            S[i, j] = T.if_then_else(j < A[i, 0], S[i, j], 0)",
+    ],
+)
+def test_an_iteration_may_read_tensors_that_nothing_writes(between: str) -> None:
+    assert facts(between) == "S by one warpgroup per iteration, O by both"
+
+
+def test_the_first_gemm_may_follow_a_clear_and_the_last_one_a_copy_from_its_tile() -> None:
+    body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol", start=0)
+    body = body.replace("    T.gemm(Q_shared", "    T.clear(S)\n    T.gemm(Q_shared").replace("clear_accum=True, ", "")
+    body = body.replace("    T.copy(S, S_shared)", "    T.copy(S, S_shared)\n    T.copy(S_shared, S_local)")
+    body = 'S_local = T.alloc_fragment((64, 64), "float16")' + body.replace("T.gemm(S_shared,", "T.gemm(S_local,")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
+    schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
+    assert [op.clear for op in schedule.own_mmas] == [True] and schedule.second.a.buffer.name == "S_shared"
+
+
 @pytest.mark.parametrize("options", [{"rows": 128, "policy": "FullRow"}, {"threads": 128}])
 def test_nothing_is_dealt_where_columns_are_not_shared(options: dict[str, object]) -> None:
     assert facts(**options) == ""  # type: ignore[arg-type]
+
+
+_READS = "an iteration reads more than fragments"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +135,12 @@ def test_nothing_is_dealt_where_columns_are_not_shared(options: dict[str, object
             "",
             "`kept` is live after an iteration, and has more than one value per row",
         ),
-        ("T.copy(Z[0, 0], Q_shared)", "", "an iteration reads more than fragments"),
+        ("T.copy(Z[0, 0], Q_shared)", "", f"{_READS} and tensors that nothing writes"),
+        (
+            "for i, j in T.Parallel(64, 64):\n        S[i, j] += X[i, j]",
+            "T.copy(S, X[0, 0])",
+            f"{_READS} and tensors that nothing writes",
+        ),
         (
             "T.reduce_max(O, best, dim=1)",
             "",

@@ -28,6 +28,7 @@ from tile2cu.passes.predicate_exits import exits_beside_tiles
 from tile2cu.passes.prefetch_rows import prefetched_rows
 from tile2cu.passes.reshape_fragments import views_through_shared
 from tile2cu.passes.shared_divisors import divisions_by_shared_numbers
+from tile2cu.passes.shared_operands import operands_in_shared
 from tile2cu.passes.skip_iterations import skipped_iterations
 from tile2cu.passes.sum_after_loop import sums_after_loops
 from tile2cu.passes.thread_branches import by_thread
@@ -158,6 +159,7 @@ PREPARATION: tuple[Pass, ...] = (
     Pass(name="loop-to-copy", run=loops_that_copy, when=_has_cp_async),
     Pass(name="thread-local-rows", run=rows_in_registers, when=_has_wgmma),
     Pass(name="clear-in-gemm", run=overwriting_gemms, when=_has_wgmma),
+    Pass(name="shared-operands", run=operands_in_shared, when=_has_wgmma),
     Pass(
         name="uniform-updates",
         run=with_uniform_updates,

@@ -9,6 +9,7 @@ from tile2cu.passes.if_conversion import IF_CONVERSION, if_converted
 from tile2cu.passes.loop_to_copy import COPIED, loops_that_copy
 from tile2cu.passes.mask_after_gemm import MASK, masks_after_gemms
 from tile2cu.passes.prefetch_rows import PREFETCHED_ROWS, prefetched_rows
+from tile2cu.passes.shared_operands import SHARED_OPERAND, operands_in_shared
 from tile2cu.passes.skip_iterations import SKIPPED, skipped_iterations
 from tile2cu.passes.sum_after_loop import AFTER_LOOP, sums_after_loops
 from tile2cu.passes.thread_local_rows import THREAD_LOCAL_ROWS, rows_in_registers
@@ -20,6 +21,7 @@ REWRITES = {
     SKIPPED: skipped_iterations,
     IF_CONVERSION: if_converted,
     OVERWRITES: overwriting_gemms,
+    SHARED_OPERAND: operands_in_shared,
     THREAD_LOCAL_ROWS: rows_in_registers,
     COPIED: loops_that_copy,
     GATHERED: loops_that_gather,

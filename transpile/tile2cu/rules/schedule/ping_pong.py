@@ -9,6 +9,7 @@ from tile2cu.analysis.accesses import (
     buffers_written,
     overwrites,
     read_by_itself,
+    touches,
     used_by_itself,
     variables,
     viewed,
@@ -109,7 +110,7 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
     mmas = tuple(op for op in own if isinstance(op, Gemm))
     lets = tuple(op for op in own if isinstance(op, Let))
     between = tuple(op for op in own if op not in mmas and op is not store)
-    if reason := _why_not_alone(own, store, mmas, lets, pipeline):
+    if reason := _why_not_alone(own, store, mmas, lets, pipeline, context):
         return _Unsupported(reason)
     if any(not isinstance(op, Parallel) for op in late) or _use((*late, second), lets):
         return _Unsupported(f"updates of `{sum_.name}` cannot move to the end of the iteration")
@@ -184,7 +185,12 @@ def _is_by_rows(op: Stmt) -> bool:
 
 
 def _why_not_alone(
-    own: tuple[Stmt, ...], store: Copy, mmas: tuple[Gemm, ...], lets: tuple[Let, ...], pipeline: Pipeline
+    own: tuple[Stmt, ...],
+    store: Copy,
+    mmas: tuple[Gemm, ...],
+    lets: tuple[Let, ...],
+    pipeline: Pipeline,
+    context: Context,
 ) -> str:
     """Why one warpgroup cannot run its part of an iteration; empty if it can."""
     last = max((position for position, op in enumerate(own) if op in mmas), default=-1)
@@ -200,9 +206,11 @@ def _why_not_alone(
             return "the B operand of a GEMM is not loaded by the loop, with K along its rows"
     if [id(tile) for tile in pipeline.buffers] != [id(op.b.buffer) for op in mmas]:
         return "the first GEMMs do not read the loaded tiles in the order of the loads"
-    touched = (buffers_used(op) for op in own[last + 1 :] if op is not store)
-    if any(buffer.scope is not Scope.FRAGMENT for buffers in touched for buffer in buffers):
-        return "an iteration reads more than fragments"
+    written = written_in(context.launch.body)
+    touched = {buffer for op in own[last + 1 :] if op is not store for buffer in buffers_used(op)}
+    changing = (tile for tile in touched if tile.scope is not Scope.GLOBAL or touches(written, tile))
+    if any(tile.scope is not Scope.FRAGMENT for tile in changing):
+        return "an iteration reads more than fragments and tensors that nothing writes"
     return ""
 
 
