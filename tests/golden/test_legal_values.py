@@ -23,7 +23,7 @@ PART = re.compile(
     r"|(?P<stages>\w+) from 0, of which as many stages are used as fit"
     r"|(?P<asserted>.+) \(else T2C-F019\)"
 )
-FREE = re.compile(r"No tile depends on ([\w, ]+): no rule limits (?:it|them)\.")
+FREE = re.compile(r"No tile or tensor depends on ([\w, ]+): no rule limits (?:it|them)\.")
 SMALLER = re.compile(r"A GEMM with a side below those of ([\d x,and]+) is exempt: it runs on FMAs\.")
 FURTHER = {"T2C-L020", "T2C-S007"}  # shared memory, and boxes of explicit TMA copies
 

@@ -44,9 +44,9 @@
 // Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal parts for
 // all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
 // (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of
-// 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). No tile depends on
-// group: no rule limits it. The command rejects others, and states why. These values, one changed at a time, give
-// the following; 'other X' means that X changes as well.
+// 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects
+// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
+// well.
 //   parameter   here  new  gives
 //   block_M     64    32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                          several waves hold parts of each row
@@ -81,8 +81,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is attention_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file.
-// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
-// temporaries and operands that a gemm loads.
+// Registers for tiles are those of fragments and of prefetched tiles, without addresses, temporaries and operands
+// that a gemm loads.
 #include <tl/ck.h>
 
 namespace attention_impl {

@@ -52,8 +52,7 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is cross_entropy_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that
-// file. Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses and
-// temporaries.
+// file. Registers for tiles are those of fragments and of prefetched tiles, without addresses and temporaries.
 #include <tl/ck.h>
 
 namespace cross_entropy_impl {

@@ -106,8 +106,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and
 // flash_decoding_combine_kernel. -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
-// file. Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
-// temporaries and operands that a gemm loads.
+// file. Registers for tiles are those of fragments and of prefetched tiles, without addresses, temporaries and
+// operands that a gemm loads.
 #include <tl/ck.h>
 
 namespace flash_decoding_impl {

@@ -70,8 +70,8 @@
 // Kernel. With -g profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel.
 // -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_fp8_scaled.py:N a line of that
-// file. Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
-// temporaries and operands that a gemm loads.
+// file. Registers for tiles are those of fragments and of prefetched tiles, without addresses, temporaries and
+// operands that a gemm loads.
 #include <tl/ck.h>
 
 namespace gemm_fp8_scaled_impl {

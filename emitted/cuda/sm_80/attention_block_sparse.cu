@@ -47,8 +47,8 @@
 // for tiles and 64 for operands. Legal values: block_M x block_N and block_M x dim in equal parts for all warps,
 // each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages
 // from 0, of which as many stages are used as fit. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). No
-// tile depends on slack: no rule limits it. The command rejects others, and states why. These values, one changed at
-// a time, give the following; 'other X' means that X changes as well.
+// tile or tensor depends on slack: no rule limits it. The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   num_stages  2     1    49,152 bytes of shared memory and 122 of 255 registers for tiles and 64 for operands; no
 //                          stages; the same kernel
@@ -82,8 +82,7 @@
 // spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_block_sparse.py:N a line of
 // that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
-// those of fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a
-// gemm loads.
+// those of fragments and of prefetched tiles, without addresses, temporaries and operands that a gemm loads.
 #include <tl/tl.h>
 
 namespace attention_block_sparse_impl {

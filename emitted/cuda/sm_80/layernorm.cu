@@ -59,7 +59,7 @@
 // debuggers show these lines; in them the kernel is layernorm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and layernorm.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// fragments and of tiles on their way to shared memory, without addresses and temporaries.
+// fragments and of prefetched tiles, without addresses and temporaries.
 #include <tl/tl.h>
 
 namespace layernorm_impl {

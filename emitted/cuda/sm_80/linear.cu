@@ -65,7 +65,7 @@
 // debuggers show these lines; in them the kernel is linear_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
-// and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm loads.
+// and of prefetched tiles, without addresses, temporaries and operands that a gemm loads.
 #include <tl/tl.h>
 
 namespace linear_impl {

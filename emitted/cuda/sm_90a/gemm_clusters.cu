@@ -73,8 +73,8 @@
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_clusters.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
-// shared memory and from these.
+// fragments and of prefetched tiles, without addresses and temporaries; wgmma reads operands from shared memory and
+// from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 

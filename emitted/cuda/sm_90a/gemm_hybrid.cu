@@ -41,9 +41,9 @@
 // for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
 // elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages
 // are used as fit; block_M % strip == 0 (else T2C-F019). A GEMM with a side below those of 16 x 8 x 16 is exempt: it
-// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). No tile depends on programs,
-// min_saved_iterations and panel: no rule limits them. The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). No tile or tensor depends on
+// programs, min_saved_iterations and panel: no rule limits them. The command rejects others, and states why. These
+// values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     256   128  173,056 bytes of shared memory and 96 of 168 registers for tiles; other staging of stores
 //                          and register shares
@@ -88,8 +88,8 @@
 // gemm_hybrid_add_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_hybrid.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
-// shared memory and from these.
+// fragments and of prefetched tiles, without addresses and temporaries; wgmma reads operands from shared memory and
+// from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 

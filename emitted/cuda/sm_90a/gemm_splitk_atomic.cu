@@ -28,8 +28,8 @@
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
 // fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of
-// shared memory (else T2C-L020). No tile depends on splits: no rule limits it. The command rejects others, and
-// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// shared memory (else T2C-L020). No tile or tensor depends on splits: no rule limits it. The command rejects others,
+// and states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   123,904 bytes of shared memory and 64 of 168 registers for tiles; other partition among
 //                          warps
@@ -68,8 +68,8 @@
 // prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads operands from
-// shared memory and from these.
+// fragments and of prefetched tiles, without addresses and temporaries; wgmma reads operands from shared memory and
+// from these.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 

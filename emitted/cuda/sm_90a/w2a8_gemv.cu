@@ -51,7 +51,7 @@
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
-// and of tiles on their way to shared memory, without addresses and temporaries.
+// and of prefetched tiles, without addresses and temporaries.
 #include <tl/tl.h>
 
 namespace w2a8_gemv_impl {

@@ -51,7 +51,7 @@
 // cross_entropy_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// fragments and of tiles on their way to shared memory, without addresses and temporaries.
+// fragments and of prefetched tiles, without addresses and temporaries.
 #include <tl/cute.h>
 
 namespace cross_entropy_impl {

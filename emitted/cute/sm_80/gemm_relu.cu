@@ -66,8 +66,7 @@
 // -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
-// loads.
+// fragments and of prefetched tiles, without addresses, temporaries and operands that a gemm loads.
 #include <tl/cute.h>
 
 namespace gemm_relu_impl {

@@ -26,9 +26,9 @@
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021);
 // num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 8 x 16 is
-// exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). No tile depends on splits:
-// no rule limits it. The command rejects others, and states why. These values, one changed at a time, give the
-// following; 'other X' means that X changes as well.
+// exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). No tile or tensor depends
+// on splits: no rule limits it. The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   36,864 bytes of shared memory and 32 of 255 registers for tiles
 //                     256  73,728 bytes of shared memory and 128 of 255 registers for tiles
@@ -62,8 +62,7 @@
 // gemm_splitk_atomic_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
-// loads.
+// fragments and of prefetched tiles, without addresses, temporaries and operands that a gemm loads.
 #include <tl/cute.h>
 
 namespace gemm_splitk_atomic_impl {

@@ -46,8 +46,7 @@
 // cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is
 // row_softmax_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses and
-// temporaries.
+// Registers for tiles are those of fragments and of prefetched tiles, without addresses and temporaries.
 #include <tl/cute.h>
 
 namespace row_softmax_impl {

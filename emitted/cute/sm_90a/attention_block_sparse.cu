@@ -49,8 +49,8 @@
 // for tiles. Legal values: block_M x block_N and block_M x dim in equal parts for all warps, each a multiple of 16 x
 // 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere); threads in multiples of 32, at most
 // 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. Tiles must fit 232,448 bytes of
-// shared memory (else T2C-L020). No tile depends on slack: no rule limits it. The command rejects others, and states
-// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// shared memory (else T2C-L020). No tile or tensor depends on slack: no rule limits it. The command rejects others,
+// and states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   num_stages  2     1    132,096 bytes of shared memory and 202 of 240 registers for tiles
 //                     3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores
@@ -82,8 +82,8 @@
 // the kernel is attention_block_sparse_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_block_sparse.py:N a line of
 // that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
-// those of fragments and of tiles on their way to shared memory, without addresses and temporaries; wgmma reads
-// operands from shared memory and from these.
+// those of fragments and of prefetched tiles, without addresses and temporaries; wgmma reads operands from shared
+// memory and from these.
 #include <tl/cute_sm90.h>
 
 namespace attention_block_sparse_impl {

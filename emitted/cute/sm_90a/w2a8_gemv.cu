@@ -49,7 +49,7 @@
 // the kernel is w2a8_gemv_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
-// and of tiles on their way to shared memory, without addresses and temporaries.
+// and of prefetched tiles, without addresses and temporaries.
 #include <tl/cute.h>
 
 namespace w2a8_gemv_impl {

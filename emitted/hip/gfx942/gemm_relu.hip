@@ -69,8 +69,8 @@
 // debuggers show these lines; in them the kernel is gemm_relu_kernel. -Rpass-analysis=kernel-resource-usage prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file.
-// Registers for tiles are those of fragments and of tiles on their way to shared memory, without addresses,
-// temporaries and operands that a gemm loads.
+// Registers for tiles are those of fragments and of prefetched tiles, without addresses, temporaries and operands
+// that a gemm loads.
 #include <tl/tl.h>
 
 namespace gemm_relu_impl {

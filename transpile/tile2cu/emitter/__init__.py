@@ -348,7 +348,7 @@ def _legend(
     if any("TV layout" in " ".join(each.comments) for section in layouts for each in section.declarations):
         text += " A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major."
     if any(section.title.startswith(_REGISTERS) for section in layouts):
-        text += " Registers for tiles are those of fragments and of tiles on their way to shared memory, without"
+        text += " Registers for tiles are those of fragments and of prefetched tiles, without"
         text += f" addresses{_besides_tiles(decided)}."
     return (*wrapped(_build(resolved, [launch.function for launch in launches], headers)), *wrapped(text))
 

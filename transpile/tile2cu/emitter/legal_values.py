@@ -8,7 +8,7 @@ from tile2cu.analysis.uses import is_per_thread, statements
 from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET
 from tile2cu.core.expr import Expr, Named, walk
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.program import Gemm, Loop, Parallel, Program
+from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
@@ -45,7 +45,9 @@ def legal_values(names: Container[str], launches: tuple[Resolved, ...], printer:
     if any(each.facts[each.launch, SHARED_BUDGET].total for each in launches):
         sentences.append(f"Tiles must fit {budget.limit:,} bytes of {memory} (else T2C-L020).")
     if free := _free(launches, names):
-        sentences.append(f"No tile depends on {listed(free)}: no rule limits {'it' if len(free) == 1 else 'them'}.")
+        sentences.append(
+            f"No tile or tensor depends on {listed(free)}: no rule limits {'it' if len(free) == 1 else 'them'}."
+        )
     return " ".join(sentences)
 
 
@@ -100,12 +102,13 @@ def _stages(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[s
 
 
 def _free(launches: tuple[Resolved, ...], names: Container[str]) -> list[str]:
-    """The integers of a call of the factory on which no tile, loop over elements, stage or thread depends."""
+    """The integers of a call of the factory on which no tile, tensor, loop over elements, stage or thread depends."""
     program, bodies = launches[0].program, [each.launch.body for each in launches]
     extents = [extent for each in launches for tile in each.launch.tiles for extent in tile.shape]
     extents += [extent for body in bodies for loop in statements(body, Parallel) for extent in loop.extents]
+    extents += [extent for param in program.params if isinstance(param, Buffer) for extent in param.shape]
     given = (each.name for each in program.constants if each.origin and not each.formula and each.dtype.is_int)
-    others = (name for name in given if name not in names)
+    others = (name for name in given if name not in names and not decides_in_python(name, program))
     return [name for name in others if not any(depends(name, extent, program) for extent in extents)]
 
 
@@ -114,6 +117,11 @@ def depends(name: str, expr: Expr, program: Program) -> bool:
     computed = {each.name: each.computed for each in program.constants if each.computed is not None}
     names = (part.name for part in walk(expr) if isinstance(part, Named))
     return any(each == name or (each in computed and depends(name, computed[each], program)) for each in names)
+
+
+def decides_in_python(name: str, program: Program) -> bool:
+    """Whether a constant is computed from another in a way that only the file's Python has."""
+    return any(each.formula and each.computed is None and name in each.formula for each in program.constants)
 
 
 def _asserted(program: Program, names: Container[str], printer: Printer) -> Iterator[str]:

@@ -16,9 +16,9 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program, Scope
+from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Scope
 from tile2cu.core.user_file import Constant
-from tile2cu.emitter.legal_values import depends, legal_values
+from tile2cu.emitter.legal_values import decides_in_python, depends, legal_values
 from tile2cu.fit import TOO_LARGE
 from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.registers import read_operands, tile_registers
@@ -45,7 +45,7 @@ class Setting:
 class Design:
     """What is decided about a kernel: `traits` by what they are called, stages of its pipelines, and what it takes.
 
-    `shared` are the bytes of shared memory per block, `registers` those per thread for tiles, beside those for
+    `shared` are the bytes of shared memory per block, `registers` those per thread for tiles, next to those for
     `operands` that a GEMM has read, of `limit`: of the launch that takes most.
     """
 
@@ -263,7 +263,7 @@ def settings(launches: tuple[Resolved, ...]) -> tuple[Setting, ...]:
                 stages = loop.stages_asked or loop.num_stages
                 nearby = tuple(value for value in (stages - 1, stages + 1) if value > 0)
                 found.setdefault(name, Setting(name, stages, nearby, stages=True))
-        if (name := each.launch.threads_of) and not _decides_in_python(name, each.program):
+        if (name := each.launch.threads_of) and not decides_in_python(name, each.program):
             threads, warp = each.launch.threads, target.warp_size
             nearby = tuple(n for n in (threads // 2, 2 * threads) if n % warp == 0 and warp <= n <= target.max_threads)
             if each.launch.groups == 1 and nearby:
@@ -274,7 +274,7 @@ def settings(launches: tuple[Resolved, ...]) -> tuple[Setting, ...]:
 def _is_tile_parameter(constant: Constant, launches: tuple[Resolved, ...]) -> bool:
     """Whether an argument is an extent of a tile, of no tensor or cluster, and no constant follows in Python alone."""
     program, name = launches[0].program, constant.name
-    if not constant.origin or constant.formula or not constant.dtype.is_int or _decides_in_python(name, program):
+    if not constant.origin or constant.formula or not constant.dtype.is_int or decides_in_python(name, program):
         return False
     if any(constant.value in each.launch.cluster for each in launches):
         return False
@@ -282,8 +282,3 @@ def _is_tile_parameter(constant: Constant, launches: tuple[Resolved, ...]) -> bo
     if any(depends(name, extent, program) for tensor in tensors for extent in tensor.shape):
         return False
     return any(_has_extents(name, each) for each in launches)
-
-
-def _decides_in_python(name: str, program: Program) -> bool:
-    """Whether a constant is computed from another in a way that only the file's Python has."""
-    return any(each.formula and each.computed is None and name in each.formula for each in program.constants)

@@ -43,7 +43,7 @@
 // block_M x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32,
 // at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side
 // below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else
-// T2C-L020). No tile depends on group and slack: no rule limits them. The command rejects others, and states why.
+// T2C-L020). No tile or tensor depends on slack: no rule limits it. The command rejects others, and states why.
 // These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles and 32 for operands; other
@@ -81,8 +81,7 @@
 // debuggers show these lines; in them the kernel is attention_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of
-// fragments and of tiles on their way to shared memory, without addresses, temporaries and operands that a gemm
-// loads.
+// fragments and of prefetched tiles, without addresses, temporaries and operands that a gemm loads.
 #include <tl/tl.h>
 
 namespace attention_impl {
