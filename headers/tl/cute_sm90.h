@@ -196,9 +196,9 @@ CUTE_DEVICE void tma_copy_multicast(const Map& map, cutlass::arch::ClusterTransa
   copy(map.with(reinterpret_cast<uint64_t&>(barrier), own == first ? mask : own), from, into);
 }
 
-// Stores a tile in shared memory at `start` + `offset` of a map's tensor, box by box, but for boxes whose coordinates int
-// does not hold: they are out of bounds, and TMA must not store them at the negative ones to which they wrap (an illegal
-// instruction on an H200). Called by: one thread.
+// Stores a tile in shared memory at `start` + `offset` of a map's tensor, box by box, but for boxes whose coordinates
+// int does not hold: they are out of bounds, and TMA must not store them at the negative ones to which they wrap (an
+// illegal instruction on an H200). Called by: one thread.
 template <class Map, class Start, class Offset, class Tile>
 CUTE_DEVICE void tma_store_boxes(const Map& map, const Start& start, const Offset& offset, Tile&& tile) {
   using namespace cute;

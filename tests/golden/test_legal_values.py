@@ -20,10 +20,10 @@ PART = re.compile(
     r"\(else T2C-L010(?:; wgmma .*)?\)"
     r"|(?P<threads>\w+)(?: in multiples of (?P<warp>\d+),|, rounded up to a multiple of \d+,)? at most "
     r"(?P<most>[\d,]+) \(else T2C-L021\)"
-    r"|(?P<stages>\w+) from 0, of which as many stages are used as fit"
+    r"|(?P<stages>\w+) from 0, fewer of which are used where more do not fit or do not help"
     r"|(?P<asserted>.+) \(else T2C-F019\)"
 )
-FREE = re.compile(r"No tile or tensor depends on ([\w, ]+): no rule limits (?:it|them)\.")
+FREE = re.compile(r"\. ([\w, ]+) sizes? no tile: only the file's expressions and assertions limit (?:it|them)\.")
 SMALLER = re.compile(r"A GEMM with a side below those of ([\d x,and]+) is exempt: it runs on FMAs\.")
 FURTHER = {"T2C-L020", "T2C-S007"}  # shared memory, and boxes of explicit TMA copies
 
@@ -38,7 +38,7 @@ class Legal:
     @classmethod
     def of(cls, text: str) -> "Legal | None":
         about = " ".join(" ".join(about_values(text)).split())
-        found = re.search(r"Legal values: (.*?)\. (?:A GEMM|Tiles|No tile|The command)", about)
+        found = re.search(r"Legal values: (.*?)\. (?:A GEMM|Tiles|[\w, ]+ sizes? no tile|The command)", about)
         if found is None:
             return None
         parts = [PART.fullmatch(part) for part in re.split(r"; (?!wgmma)", found[1])]

@@ -144,15 +144,19 @@ LATENT = """
 """
 FROM_SHARED = "T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)"
 FROM_REGISTERS = "T.copy(S_shared, P)\n            T.gemm(P, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)"
+COMPUTED = FROM_REGISTERS.replace(
+    "T.copy(S_shared, P)", "for i, j in T.Parallel(64, 64):\n                P[i, j] = T.max(S_shared[i, j], 0)"
+)
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("second", [FROM_SHARED, FROM_REGISTERS], ids=["shared", "registers"])
+@pytest.mark.parametrize("second", [FROM_SHARED, FROM_REGISTERS, COMPUTED], ids=["shared", "registers", "computed"])
 @pytest.mark.parametrize("length", [64, 128, 150])
 def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> None:
     """Attention whose rows are shared by two warpgroups: sums and maxima meet in shared memory behind the producer.
 
-    Where the second product reads the shared tile itself, each computes the scores of every other turn instead.
+    Where the second product reads the shared tile, or a copy of it, each computes the scores of every other turn
+    instead.
     """
     kernel = load_body(
         tmp_path,
@@ -169,7 +173,7 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     expected = weights / weights.sum(axis=1, keepdims=True) @ kv.astype(np.float64)
     np.testing.assert_allclose(kernel(q, kv), expected, atol=2e-3)
     assert "tl::WgmmaAccumulator<64, 128, 1, threads / 128>" in kernel.source
-    dealt = second == FROM_SHARED
+    dealt = second != COMPUTED
     assert ("tl::store_fragment(highest, highest_handed);" in kernel.source) == dealt
     assert kernel.source.count("tl::copy(highest, before);") == 1 + dealt, "both know the maximum before"
     assert ("tl::allreduce_sum<threads>(total, total_handed);" in kernel.source) == dealt

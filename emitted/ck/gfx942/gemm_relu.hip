@@ -30,9 +30,10 @@
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles.
 // Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all waves, each a
 // multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021);
-// num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 16 x 16 is
-// exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and
-// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a side below those of
+// 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects
+// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
+// well.
 //   parameter   here  new  gives
 //   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
 //                     256  49,152 bytes of LDS and 152 of 256 registers for tiles

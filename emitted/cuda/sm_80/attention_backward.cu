@@ -47,9 +47,10 @@
 // those of its value, and so do comments. These kernels take at most 58,368 bytes of shared memory and 192 of 255
 // registers for tiles and 40 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x
 // block_N and block_N x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); num_stages from
-// 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on
-// FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why.
-// These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// 0, fewer of which are used where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is
+// exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects
+// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
+// well.
 //   parameter   here  new  gives
 //   block_N     64    32   37,888 bytes of shared memory and 128 of 255 registers for tiles and 32 for operands; other
 //                          partition among warps and tiles or their swizzles in shared memory

@@ -46,9 +46,10 @@
 // those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 122 of 255 registers
 // for tiles and 64 for operands. Legal values: block_M x block_N and block_M x dim in equal parts for all warps,
 // each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages
-// from 0, of which as many stages are used as fit. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). No
-// tile or tensor depends on slack: no rule limits it. The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// from 0, fewer of which are used where more do not fit or do not help. Tiles must fit 166,912 bytes of shared
+// memory (else T2C-L020). slack sizes no tile: only the file's expressions and assertions limit it. The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   num_stages  2     1    49,152 bytes of shared memory and 122 of 255 registers for tiles and 64 for operands; no
 //                          stages; the same kernel

@@ -45,10 +45,10 @@
 // those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 90 of 255 registers
 // for tiles and 40 for operands. Legal values: block_M x block_N and block_M x dim in equal parts for all warps,
 // each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages
-// from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs
-// on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). No tile or tensor depends on slack: no
-// rule limits it. The command rejects others, and states why. These values, one changed at a time, give the
-// following; 'other X' means that X changes as well.
+// from 0, fewer of which are used where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x
+// 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). slack sizes no tile:
+// only the file's expressions and assertions limit it. The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   58,368 bytes of shared memory and 58 of 255 registers for tiles and 24 for operands; other
 //                          partition among warps and tiles or their swizzles in shared memory

@@ -32,10 +32,10 @@
 // those of its value, and so do comments. This kernel takes 57,344 bytes of shared memory and 112 of 255 registers
 // for tiles and 40 for operands. Legal values: chunk in multiples of 16 (else T2C-S002); chunk x chunk, chunk x
 // block_V and dim x block_V in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in
-// multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM
-// with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; 'other X' means that X changes as well.
+// multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit
+// or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912
+// bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a
+// time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   chunk       64    32   36,864 bytes of shared memory and 64 of 255 registers for tiles and 40 for operands; other
 //                          partition among warps and tiles or their swizzles in shared memory

@@ -37,10 +37,10 @@
 // those of its value, and so do comments. This kernel takes 14,336 bytes of shared memory and 32 of 255 registers
 // for tiles and 32 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in
 // equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024
-// (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of
-// 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command
-// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
-// changes as well.
+// (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a
+// side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else
+// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
+// 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   10,240 bytes of shared memory and 16 of 255 registers for tiles and 24 for operands
 //                     128  22,528 bytes of shared memory and 64 of 255 registers for tiles and 48 for operands

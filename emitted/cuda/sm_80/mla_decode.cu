@@ -53,10 +53,11 @@
 // those of its value, and so do comments. These kernels take at most 154,624 bytes of shared memory and 156 of 255
 // registers for tiles and 64 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x
 // block_N and block_H x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in
-// multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM
-// with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory
-// (else T2C-L020). No tile or tensor depends on slack: no rule limits it. The command rejects others, and states
-// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit
+// or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912
+// bytes of shared memory (else T2C-L020). slack sizes no tile: only the file's expressions and assertions limit it.
+// The command rejects others, and states why. These values, one changed at a time, give the following; 'other X'
+// means that X changes as well.
 //   parameter   here  new  gives
 //   num_split   4     2    combine: 8 of 255 registers for tiles
 //                     8    combine: 7 of 255 registers for tiles

@@ -44,10 +44,10 @@
 // those of its value, and so do comments. This kernel takes 76,800 bytes of shared memory and 122 of 255 registers
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
-// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
-// fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of
-// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; 'other X' means that X changes as well.
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
+// do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
+// fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   51,200 bytes of shared memory and 106 of 255 registers for tiles and 24 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
@@ -269,8 +269,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   tl::mbarrier_wait(prologue_full, 0);  // until C_shared and State_shared have arrived
   // chunk_scan.py:87-89  The contribution of the state before the chunk.
-  // wgmma.m64n64k16.f32.f16.f16 x 8 per warpgroup, SS: A and B K-major; complete on return: its operands may be
-  // overwritten
+  // wgmma.m64n64k16.f32.f16.f16 x 8 per warpgroup, SS: A and B K-major; complete on return: its operands are no
+  // longer read
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);
   tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
 
@@ -318,7 +318,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // chunk_scan.py:120  T.gemm(weights_cast, x_shared, y)
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B N-major; complete on return: its operands
-    // may be overwritten
+    // are no longer read
     tl::gemm(weights_cast, x_shared[k % num_stages], y);
     pipeline.consumer_release_after_loads(k);
   }

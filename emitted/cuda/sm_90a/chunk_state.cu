@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::copy(tl::transposed(x_shared[k % num_stages]), x_decayed);
     tl::parallel(x_decayed_layout{}, [&](auto i, auto j) { x_decayed(i, j) *= decayed_k(j); });
     // wgmma.m64n128k16.f32.f16.f16 x 1 per warpgroup, RS: A in registers, B N-major; complete on return: its
-    // operands may be overwritten
+    // operands are no longer read
     tl::gemm(x_decayed, B_shared[k % num_stages], state);
     pipeline.consumer_release_after_loads(k);
   }

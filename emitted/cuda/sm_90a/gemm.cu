@@ -35,10 +35,10 @@
 // those of its value, and so do comments. This kernel takes 132,096 bytes of shared memory and 64 of 168 registers
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
-// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
-// fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of
-// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; 'other X' means that X changes as well.
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
+// do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
+// fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
 //                     256  214,016 bytes of shared memory and 128 of 168 registers for tiles
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     pipeline.consumer_wait(ko);
     // gemm.py:51  T.gemm(A_shared, B_shared, C_local, transpose_A=transpose_A, transpose_B=transpose_B)
     // wgmma.m64n128k16.f32.bf16.bf16 x 4 per warpgroup, SS: A and B K-major; complete on return, while the other
-    // warpgroup's MMAs may run: its operands may be overwritten
+    // warpgroup's MMAs may run: its operands are no longer read by this warpgroup
     tl::gemm(A_shared[ko % num_stages], tl::transposed(B_shared[ko % num_stages]), C_local);
     pipeline.consumer_release(ko);
   }

@@ -34,10 +34,10 @@
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 198 of 240 registers
 // for tiles. Legal values: block_M x group in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010;
 // wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else
-// T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of 16 x 8 x
-// 32 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects
-// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
-// well.
+// T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a side
+// below those of 16 x 8 x 32 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else
+// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
+// 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   197,632 bytes of shared memory and 102 of 168 registers for tiles; other partition among
 //                          warps, staging of stores and register shares
@@ -223,12 +223,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // gemm_fp8_scaled.py:31-33  One part after another, so that the registers hold one partial product besides the
     // accumulators.
     // wgmma.m64n128k32.f32.e4m3.e4m3 x 4 per warpgroup, SS: A and B K-major; complete on return, while the other
-    // warpgroup's MMAs may run: its operands may be overwritten
+    // warpgroup's MMAs may run: its operands are no longer read by this warpgroup
     tl::gemm(A_shared[k % num_stages], tl::transposed(tl::rows<group>(B_shared[k % num_stages], 0)), product,
              tl::overwrite);
     tl::parallel(product_layout{}, [&](auto i, auto j) { left(i, j) += product(i, j) * left_scale(i); });
     // wgmma.m64n128k32.f32.e4m3.e4m3 x 4 per warpgroup, SS: A and B K-major; complete on return, while the other
-    // warpgroup's MMAs may run: its operands may be overwritten
+    // warpgroup's MMAs may run: its operands are no longer read by this warpgroup
     tl::gemm(A_shared[k % num_stages], tl::transposed(tl::rows<group>(B_shared[k % num_stages], group)), product,
              tl::overwrite);
     tl::parallel(product_layout{}, [&](auto i, auto j) { right(i, j) += product(i, j) * right_scale(i); });

@@ -39,11 +39,12 @@
 // those of its value, and so do comments. These kernels take at most 205,824 bytes of shared memory and 192 of 240
 // registers for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
-// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages
-// are used as fit; block_M % strip == 0 (else T2C-F019). A GEMM with a side below those of 16 x 8 x 16 is exempt: it
-// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). No tile or tensor depends on
-// programs, min_saved_iterations and panel: no rule limits them. The command rejects others, and states why. These
-// values, one changed at a time, give the following; 'other X' means that X changes as well.
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used
+// where more do not fit or do not help; block_M % strip == 0 (else T2C-F019). A GEMM with a side below those of 16 x
+// 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). programs,
+// min_saved_iterations and panel size no tile: only the file's expressions and assertions limit them. The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   block_M     256   128  173,056 bytes of shared memory and 96 of 168 registers for tiles; other staging of stores
 //                          and register shares
@@ -298,7 +299,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       pipeline.consumer_wait(stage);
       // gemm_hybrid.py:110  T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
       // wgmma.m64n192k16.f32.f16.f16 x 8 per warpgroup, SS: A K-major, B N-major; complete on return, while the other
-      // warpgroup's MMAs may run: its operands may be overwritten
+      // warpgroup's MMAs may run: its operands are no longer read by this warpgroup
       tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
       pipeline.consumer_release(stage);
       stage.advance();

@@ -29,11 +29,11 @@
 // those of its value, and so do comments. This kernel takes 214,016 bytes of shared memory and 128 of 168 registers
 // for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
 // warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
-// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as
-// fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of
-// shared memory (else T2C-L020). No tile or tensor depends on programs and panel: no rule limits them. The command
-// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
-// changes as well.
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
+// do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
+// fit 232,448 bytes of shared memory (else T2C-L020). programs and panel size no tile: only the file's expressions
+// and assertions limit them. The command rejects others, and states why. These values, one changed at a time, give
+// the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among
 //                          warps
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       pipeline.consumer_wait(stage);
       // gemm_persistent.py:38  T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
       // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return, while the other
-      // warpgroup's MMAs may run: its operands may be overwritten
+      // warpgroup's MMAs may run: its operands are no longer read by this warpgroup
       tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
       pipeline.consumer_release(stage);
       stage.advance();

@@ -32,10 +32,10 @@
 // those of its value, and so do comments. This kernel takes 58,368 bytes of shared memory and 112 of 255 registers
 // for tiles. Legal values: chunk in multiples of 16 (else T2C-S002); chunk x chunk, chunk x block_V and dim x
 // block_V in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup,
-// mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which
-// as many stages are used as fit. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles
-// must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values,
-// one changed at a time, give the following; 'other X' means that X changes as well.
+// mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of
+// which are used where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it
+// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   chunk       64    32   37,888 bytes of shared memory and 64 of 255 registers for tiles and 24 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory and
@@ -200,8 +200,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // linear_attention.py:53-58  Within the chunk: the scores, up to the diagonal.
     tl::clear(scores);
-    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major; complete on return: its operands may be
-    // overwritten
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major; complete on return: its operands are no
+    // longer read
     tl::gemm(Q_shared[c % num_stages], tl::transposed(K_shared[c % num_stages]), scores);
     tl::parallel(scores_layout{},
                  [&](auto i, auto j) { scores_cast(i, j) = tl::cast<tl::half>(i >= j ? scores(i, j) : 0.0f); });
@@ -221,8 +221,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::gemm_start(Q_shared[c % num_stages], state_shared, o);
     // until this MMA and those issued before it are done
     tl::gemm_wait<0>(o);
-    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A M-major, B N-major; complete on return: its operands may
-    // be overwritten
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A M-major, B N-major; complete on return: its operands are
+    // no longer read
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 
     // linear_attention.py:65-67

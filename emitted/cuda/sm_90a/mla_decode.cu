@@ -51,11 +51,11 @@
 // those of its value, and so do comments. This kernel takes 230,400 bytes of shared memory and 224 of 240 registers
 // for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x block_N and block_H x dim in equal
 // parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
-// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages
-// are used as fit; page_size % block_N == 0 (else T2C-F019). A GEMM with a side below those of 16 x 8 x 16 is
-// exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). No tile or tensor depends
-// on num_split and slack: no rule limits them. The command rejects others, and states why. These values, one changed
-// at a time, give the following; 'other X' means that X changes as well.
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used
+// where more do not fit or do not help; page_size % block_N == 0 (else T2C-F019). A GEMM with a side below those of
+// 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). num_split
+// and slack size no tile: only the file's expressions and assertions limit them. The command rejects others, and
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles and 48 for operands; other
 //                          MMA instructions, partition among warps, pipelines, schedule of the loop, staging of stores,

@@ -48,9 +48,10 @@
 // those of its value, and so do comments. This kernel takes 197,632 bytes of shared memory and 202 of 240 registers
 // for tiles. Legal values: block_M x block_N and block_M x dim in equal parts for all warps, each a multiple of 16 x
 // 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere); threads in multiples of 32, at most
-// 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. Tiles must fit 232,448 bytes of
-// shared memory (else T2C-L020). No tile or tensor depends on slack: no rule limits it. The command rejects others,
-// and states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. Tiles must
+// fit 232,448 bytes of shared memory (else T2C-L020). slack sizes no tile: only the file's expressions and
+// assertions limit it. The command rejects others, and states why. These values, one changed at a time, give the
+// following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   num_stages  2     1    132,096 bytes of shared memory and 202 of 240 registers for tiles
 //                     3    230,400 bytes of shared memory and 202 of 240 registers for tiles; other staging of stores

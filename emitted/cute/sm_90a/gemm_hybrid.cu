@@ -39,11 +39,12 @@
 // those of its value, and so do comments. These kernels take at most 214,016 bytes of shared memory and 128 of 168
 // registers for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
-// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages
-// are used as fit; block_M % strip == 0 (else T2C-F019). A GEMM with a side below those of 16 x 8 x 16 is exempt: it
-// runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). No tile or tensor depends on
-// programs, min_saved_iterations and panel: no rule limits them. The command rejects others, and states why. These
-// values, one changed at a time, give the following; 'other X' means that X changes as well.
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used
+// where more do not fit or do not help; block_M % strip == 0 (else T2C-F019). A GEMM with a side below those of 16 x
+// 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). programs,
+// min_saved_iterations and panel size no tile: only the file's expressions and assertions limit them. The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   156,672 bytes of shared memory and 64 of 168 registers for tiles; other partition among
 //                          warps

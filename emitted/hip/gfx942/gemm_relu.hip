@@ -26,28 +26,28 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles
-// and 64 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
+// and 32 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
-// (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side below those of
-// 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects
-// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
-// well.
+// (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a
+// side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020).
+// The command rejects others, and states why. These values, one changed at a time, give the following; 'other X'
+// means that X changes as well.
 //   parameter   here  new  gives
-//   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 48 for operands
-//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 96 for operands
-//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 48 for operands; other tiles or
+//   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 24 for operands
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 48 for operands
+//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 24 for operands; other tiles or
 //                          their swizzles in LDS
-//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 96 for operands
-//   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles and 32 for operands; other tiles or
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 48 for operands
+//   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles and 16 for operands; other tiles or
 //                          their swizzles in LDS
 //                     64   65,536 bytes of LDS and 96 of 256 registers for tiles and 64 for operands; other tiles or
 //                          their swizzles in LDS
-//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles and 64 for operands; 1 stage used
-//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles and 64 for operands; 2 stages used;
+//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles and 32 for operands; 1 stage used
+//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles and 32 for operands; 2 stages used;
 //                          the same kernel
-//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles and 96 for operands; other partition
+//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles and 48 for operands; other partition
 //                          among waves
-//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles and 48 for operands; other partition
+//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles and 24 for operands; other partition
 //                          among waves and tiles or their swizzles in LDS
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
@@ -85,7 +85,7 @@ static_assert(shared_stages >= 2, "one tile is used while others load or are sto
 constexpr int threads = 256;
 // at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
 // value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 to 3 by registers (tiles take 80, operands up to 64), 2 by LDS: 2, limited by LDS
+// workgroups per CU: 2 to 4 by registers (tiles take 80, operands up to 32), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -101,7 +101,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 80 per thread for tiles, 16 of which hold the next tile; up to 64 for operands of a GEMM ------------
+// ---- registers: 80 per thread for tiles, 16 of which hold the next tile; up to 32 for operands of a GEMM ------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 8 neighbouring columns of a row at a time; i = 64 (wave / 2) + 16 (value / 16) + lane % 16, j = 64
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
     // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
     // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
-    // 64 VGPRs, for 1 step of 32 along K; MFMA s along K takes k = 8 (lane / 16) + 4 s + i, i < 4, of row lane % 16
+    // 32 VGPRs, for 1 step of 32 along K; MFMA s along K takes k = 8 (lane / 16) + 4 s + i, i < 4, of row lane % 16
     // of A and column 2 (lane % 16) + t of B of MFMA t of 2
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }

@@ -166,7 +166,7 @@ def test_copies_to_other_blocks_and_dependent_launches_have_their_names_in_cute_
 
 
 def test_a_load_has_the_users_eviction_priority() -> None:
-    source = cute_source("rmsnorm.py", dim=4096)
+    source = cute_source("rmsnorm.py", dim=4096, read_twice=True)
     assert "tl::load_tile(x_evict_first{}" in source and "Copy_Atom<tl::LoadEvictFirst, half_t>" in source
     assert "// evict_first: nothing reads it again" in source
 

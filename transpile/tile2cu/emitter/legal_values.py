@@ -45,9 +45,8 @@ def legal_values(names: Container[str], launches: tuple[Resolved, ...], printer:
     if any(each.facts[each.launch, SHARED_BUDGET].total for each in launches):
         sentences.append(f"Tiles must fit {budget.limit:,} bytes of {memory} (else T2C-L020).")
     if free := _free(launches, names):
-        sentences.append(
-            f"No tile or tensor depends on {listed(free)}: no rule limits {'it' if len(free) == 1 else 'them'}."
-        )
+        size, them = ("sizes", "it") if len(free) == 1 else ("size", "them")
+        sentences.append(f"{listed(free)} {size} no tile: only the file's expressions and assertions limit {them}.")
     return " ".join(sentences)
 
 
@@ -98,7 +97,7 @@ def _stages(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[s
     """The numbers of stages."""
     loops = (loop for each in launches for loop in statements(each.launch.body, Loop))
     for name in dict.fromkeys(loop.stages_of for loop in loops if loop.stages_of in names):
-        yield f"{name} from 0, of which as many stages are used as fit"
+        yield f"{name} from 0, fewer of which are used where more do not fit or do not help"
 
 
 def _free(launches: tuple[Resolved, ...], names: Container[str]) -> list[str]:

@@ -76,7 +76,8 @@ def operand_registers(op: Gemm, resolved: Resolved) -> int:
 
     [headers/tl/common/cdna/mfma_gemm.h, MfmaSteps; headers/tl/common/gemm.h, MmaStep]
     """
-    if resolved.facts[op, INSTRUCTION].unit is MmaUnit.WARP and op.metadata is None:
+    by_warp = resolved.facts[op, INSTRUCTION].unit is MmaUnit.WARP and not resolved.target.is_amd
+    if by_warp and op.metadata is None:
         return _of_mma_sync(op, resolved)
     steps, layout = steps_of(op, resolved), resolved.facts.get(op.c.buffer, LAYOUT)
     if steps is None or not isinstance(layout, MfmaTile):

@@ -39,24 +39,24 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 186 of 256 registers for tiles
-// and 64 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim
+// and 32 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim
 // in equal parts for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64,
-// at most 1,024 (else T2C-L021); num_stages from 0, of which as many stages are used as fit. A GEMM with a side
-// below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). No
-// tile or tensor depends on slack: no rule limits it. The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. A
+// GEMM with a side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else
+// T2C-L020). slack sizes no tile: only the file's expressions and assertions limit it. The command rejects others,
+// and states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_M     128   64   32,768 bytes of LDS and 109 of 256 registers for tiles and 64 for operands
+//   block_M     128   64   32,768 bytes of LDS and 109 of 256 registers for tiles and 32 for operands
 //                     256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
 //                          65,536, K_shared 16,384, V_shared 16,384
-//   block_N     64    32   16,384 bytes of LDS and 146 of 256 registers for tiles and 64 for operands
+//   block_N     64    32   16,384 bytes of LDS and 146 of 256 registers for tiles and 32 for operands
 //                     128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
 //                          32,768, K_shared 32,768, V_shared 32,768
-//   num_stages  2     1    32,768 bytes of LDS and 186 of 256 registers for tiles and 64 for operands; the same kernel
-//                     3    65,536 bytes of LDS and 186 of 256 registers for tiles and 64 for operands; 2 stages used
+//   num_stages  2     1    32,768 bytes of LDS and 186 of 256 registers for tiles and 32 for operands; the same kernel
+//                     3    65,536 bytes of LDS and 186 of 256 registers for tiles and 32 for operands; 2 stages used
 //   threads     256   128  65,536 bytes of LDS and 308 of 512 registers for tiles and 64 for operands; other partition
 //                          among waves, tiles or their swizzles in LDS and operands in registers
-//                     512  32,768 bytes of LDS and 93 of 256 registers for tiles and 64 for operands; other partition
+//                     512  32,768 bytes of LDS and 93 of 256 registers for tiles and 32 for operands; other partition
 //                          among waves
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
@@ -109,7 +109,7 @@ constexpr int shared_stages = 1;
 constexpr int threads = 256;
 // at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
 // value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 by registers (tiles take 186, operands up to 64), 2 by LDS: 2, limited by both
+// workgroups per CU: 2 by registers (tiles take 186, operands up to 32), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -125,7 +125,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 186 per thread for tiles, 32 of which hold the next tile; up to 64 for operands of a GEMM -----------
+// ---- registers: 186 per thread for tiles, 32 of which hold the next tile; up to 32 for operands of a GEMM -----------
 // layout of acc_s, acc_s_cast:
 // (T256 threads, V32 values each) -> (128, 64); wave w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns
 // of a row at a time; i = 32 wave + 16 (value / 16) + lane % 16, j = 16 (value / 4 % 4) + 4 (lane / 16) + value % 4
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);
     // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS
     // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands
-    // from LDS take 64 VGPRs, for 2 steps of 16 along K; MFMA s along K takes k = 16 s + 4 (lane / 16) + i, i < 4,
+    // from LDS take 32 VGPRs, for 2 steps of 16 along K; MFMA s along K takes k = 16 s + 4 (lane / 16) + i, i < 4,
     // of row lane % 16 of A and column 2 (lane % 16) + t of B of MFMA t of 2
     tl::gemm(acc_s_cast, V_shared[0], acc_o);
   }

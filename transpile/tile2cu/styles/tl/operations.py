@@ -220,4 +220,7 @@ def _complete(claim: Executes) -> str:
     """That a warpgroup waits for its own MMAs; others do not."""
     groups = claim.warpgroups[0]
     others = "the other warpgroup's" if groups == 2 else "other warpgroups'"
-    return f"; complete on return{f', while {others} MMAs may run' * (groups > 1)}: its operands may be overwritten"
+    own = " by this warpgroup" * (groups > 1)
+    return (
+        f"; complete on return{f', while {others} MMAs may run' * (groups > 1)}: its operands are no longer read{own}"
+    )
