@@ -51,7 +51,8 @@
 //   parameter   here  new  gives
 //   block_M     64    32   51,200 bytes of shared memory and 106 of 255 registers for tiles and 24 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
-//                          and staging of stores
+//                          and staging of stores; no producer: the GEMM of line 87 is 32 x 64 x 128: wgmma takes 64
+//                          rows per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
 //                     128  117,760 bytes of shared memory and 204 of 255 registers for tiles
 //   block_N     64    32   51,200 bytes of shared memory and 106 of 255 registers for tiles; other tiles or their
 //                          swizzles in shared memory and staging of stores
@@ -62,10 +63,12 @@
 //   num_stages  2     1    60,416 bytes of shared memory and 122 of 255 registers for tiles
 //                     3    93,184 bytes of shared memory and 122 of 255 registers for tiles
 //   threads     128   64   67,584 bytes of shared memory and 204 of 255 registers for tiles and 48 for operands; other
-//                          MMA instructions, partition among warps, pipelines and staging of stores
+//                          MMA instructions, partition among warps, pipelines and staging of stores; no producer: 64
+//                          threads are not a whole number of warpgroups
 //                     256  67,584 bytes of shared memory and 106 of 255 registers for tiles and 24 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
-//                          and staging of stores
+//                          and staging of stores; no producer: the GEMM of line 120 is 64 x 64 x 64: wgmma takes 64
+//                          rows per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that

@@ -42,13 +42,14 @@
 //   parameter  here  new  gives
 //   block_M    64    32   31,744 bytes of shared memory and 38 of 255 registers for tiles and 16 for operands; other
 //                         MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
-//                         and staging of stores
+//                         and staging of stores; no producer: the GEMM of line 81 is 32 x 128 x 16: wgmma takes 64 rows
+//                         per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
 //                    128  83,968 bytes of shared memory and 138 of 255 registers for tiles
 //   block_N    128   64   34,816 bytes of shared memory and 38 of 255 registers for tiles
 //                    256  96,256 bytes of shared memory and 134 of 255 registers for tiles
 //   threads    128   64   37,888 bytes of shared memory and 138 of 255 registers for tiles and 32 for operands; other
 //                         MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
-//                         and staging of stores
+//                         and staging of stores; no producer: 64 threads are not a whole number of warpgroups
 //                    256  55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.

@@ -63,7 +63,8 @@
 //                     8    combine: 5 of 255 registers for tiles
 //   block_H     64    32   82,944 bytes of shared memory and 74 of 255 registers for tiles and 32 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
-//                          and schedule of the loop
+//                          and schedule of the loop; no producer: the GEMM of line 91 is 32 x 64 x 128: wgmma takes 64
+//                          rows per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
 //                     128  99,328 bytes of shared memory and 244 of 255 registers for tiles; other schedule of the loop
 //   block_N     64    32   50,176 bytes of shared memory and 98 of 255 registers for tiles
 //                     128  148,480 bytes of shared memory and 202 of 255 registers for tiles; other operands in
@@ -72,7 +73,7 @@
 //                     3    115,712 bytes of shared memory and 122 of 255 registers for tiles
 //   threads     128   64   81,920 bytes of shared memory and 244 registers for tiles and 64 for operands, over the
 //                          limit of 255 per thread: may spill; other MMA instructions, partition among warps, pipelines
-//                          and schedule of the loop
+//                          and schedule of the loop; no producer: 64 threads are not a whole number of warpgroups
 //                     256  100,352 bytes of shared memory and 74 of 168 registers for tiles; other partition among
 //                          warps, tiles or their swizzles in shared memory and schedule of the loop
 //

@@ -43,7 +43,9 @@
 // changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   61,440 bytes of shared memory and 32 of 255 registers for tiles and 40 for operands; other
-//                          MMA instructions, partition among warps, pipelines and staging of stores
+//                          MMA instructions, partition among warps, pipelines and staging of stores; no producer: the
+//                          GEMM of line 96 is 32 x 128 x 64: wgmma takes 64 rows per warpgroup, N a multiple of 8 up to
+//                          256, K a multiple of 16
 //                     128  132,096 bytes of shared memory and 128 of 255 registers for tiles
 //   block_N     128   64   58,368 bytes of shared memory and 32 of 255 registers for tiles
 //                     256  156,672 bytes of shared memory and 128 of 255 registers for tiles
@@ -53,7 +55,8 @@
 //   num_stages  3     2    66,560 bytes of shared memory and 64 of 255 registers for tiles
 //                     4    115,712 bytes of shared memory and 64 of 255 registers for tiles
 //   threads     128   64   73,728 bytes of shared memory and 128 of 255 registers for tiles and 80 for operands; other
-//                          MMA instructions, partition among warps, pipelines and staging of stores
+//                          MMA instructions, partition among warps, pipelines and staging of stores; no producer: 64
+//                          threads are not a whole number of warpgroups
 //                     256  91,136 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.

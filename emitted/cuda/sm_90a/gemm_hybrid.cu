@@ -66,7 +66,8 @@
 //                          thread: may spill; other partition among warps and register shares
 //                     512  172,032 bytes of shared memory and 96 registers for tiles and 56 for operands, over the
 //                          limit of 128 per thread: may spill; other MMA instructions, partition among warps,
-//                          pipelines, staging of stores and register shares
+//                          pipelines, staging of stores and register shares; no producer: the GEMM of line 110 needs
+//                          122 registers per thread, and 512 threads and a producer's start with 96
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that

@@ -49,7 +49,7 @@
 //                     3    82,944 bytes of shared memory and 112 of 255 registers for tiles
 //   threads     128   64   57,344 bytes of shared memory and 224 registers for tiles and 48 for operands, over the
 //                          limit of 255 per thread: may spill; other MMA instructions, partition among warps, pipelines
-//                          and schedule of the loop
+//                          and schedule of the loop; no producer: 64 threads are not a whole number of warpgroups
 //                     256  74,752 bytes of shared memory and 64 of 168 registers for tiles and 24 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory and
 //                          schedule of the loop

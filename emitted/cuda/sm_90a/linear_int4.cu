@@ -53,7 +53,8 @@
 //                          thread: may spill
 //   block_K     64    32   81,920 bytes of shared memory and 128 of 255 registers for tiles and 64 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory,
-//                          pipelines, schedule of the loop, staging of stores and register shares
+//                          pipelines, schedule of the loop, staging of stores and register shares; no producer: the
+//                          copy in line 44 fills a tile whose rows are not a multiple of 32 bytes
 //                     128  214,016 bytes of shared memory and 128 of 240 registers for tiles; other tiles or their
 //                          swizzles in shared memory; 2 stages used
 //   num_stages  4     3    209,920 bytes of shared memory and 128 of 240 registers for tiles; other staging of stores

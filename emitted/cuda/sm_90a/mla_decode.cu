@@ -59,10 +59,12 @@
 //   parameter   here  new  gives
 //   block_H     64    32   190,464 bytes of shared memory and 92 of 255 registers for tiles and 48 for operands; other
 //                          MMA instructions, partition among warps, pipelines, schedule of the loop, staging of stores,
-//                          operands in registers and register shares
+//                          operands in registers and register shares; no producer: the GEMM of line 95 is 32 x 64 x
+//                          512: wgmma takes 64 rows per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
 //                     128  T2C-L020: the tiles need 314,368 bytes of shared memory; sm_90a has 232,448 per block;
 //                          Q_shared 131,072, Q_pe_shared 16,384, KV_shared 131,072, K_pe_shared 16,384, S_shared
-//                          16,384, scores_max_workspace 1,024, scores_sum_workspace 1,024, barriers 40
+//                          16,384, scores_max_workspace 1,024, scores_sum_workspace 1,024, barriers 40; here
+//                          scores_max_workspace and scores_sum_workspace take none
 //   block_N     64    32   218,112 bytes of shared memory and 192 of 240 registers for tiles; other tiles or their
 //                          swizzles in shared memory and staging of stores
 //                     128  T2C-F019: the assertion fails: an iteration's tokens are in one page

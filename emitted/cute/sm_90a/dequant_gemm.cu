@@ -45,20 +45,22 @@
 //   parameter   here  new  gives
 //   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
-//                          loop and staging of stores
+//                          loop and staging of stores; no producer: the GEMM of line 69 is 32 x 64 x 64: wgmma takes 64
+//                          rows per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
 //                     128  70,656 bytes of shared memory and 64 of 255 registers for tiles
 //   block_N     64    32   27,648 bytes of shared memory and 16 of 255 registers for tiles; other staging of stores
 //                     128  74,752 bytes of shared memory and 64 of 255 registers for tiles
 //   block_K     64    32   14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
-//                          loop and staging of stores
+//                          loop and staging of stores; no producer: the copy in line 62 fills a tile whose rows are not
+//                          a multiple of 32 bytes
 //                     128  82,944 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
 //                          swizzles in shared memory
 //   num_stages  2     1    27,648 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the loop
 //                     3    56,320 bytes of shared memory and 32 of 255 registers for tiles
 //   threads     128   64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines, schedule of the
-//                          loop and staging of stores
+//                          loop and staging of stores; no producer: 64 threads are not a whole number of warpgroups
 //                     256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
 //                          and staging of stores
 //

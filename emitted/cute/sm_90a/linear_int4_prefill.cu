@@ -54,7 +54,8 @@
 //                          thread: may spill; other schedule of the loop and staging of stores
 //   block_K     64    32   73,728 bytes of shared memory and 140 of 255 registers for tiles; other MMA instructions,
 //                          tiles or their swizzles in shared memory, pipelines, schedule of the loop, staging of stores
-//                          and register shares
+//                          and register shares; no producer: the copy in line 56 fills a tile whose rows are not a
+//                          multiple of 32 bytes
 //                     128  T2C-F019: the assertion fails
 //   num_stages  4     3    177,152 bytes of shared memory and 164 of 240 registers for tiles
 //                     5    185,344 bytes of shared memory and 164 of 240 registers for tiles; other staging of stores

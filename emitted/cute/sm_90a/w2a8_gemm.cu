@@ -40,20 +40,22 @@
 //   parameter   here  new  gives
 //   block_M     64    32   20,480 bytes of shared memory and 16 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                          the loop
+//                          the loop; no producer: the GEMM of line 34 is 32 x 64 x 128: wgmma takes 64 rows per
+//                          warpgroup, N a multiple of 8 up to 256, K a multiple of 32
 //                     128  54,272 bytes of shared memory and 64 of 255 registers for tiles
 //   block_N     64    32   27,648 bytes of shared memory and 16 of 255 registers for tiles
 //                     128  58,368 bytes of shared memory and 64 of 255 registers for tiles
 //   block_K     128   64   14,336 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                          the loop
+//                          the loop; no producer: the copy in line 30 fills a tile whose rows are not a multiple of 32
+//                          bytes
 //                     256  74,752 bytes of shared memory and 32 of 255 registers for tiles; other tiles or their
 //                          swizzles in shared memory
 //   num_stages  2     1    19,456 bytes of shared memory and 32 of 255 registers for tiles; other schedule of the loop
 //                     3    48,128 bytes of shared memory and 32 of 255 registers for tiles
 //   threads     128   64   28,672 bytes of shared memory and 64 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, tiles or their swizzles in shared memory, pipelines and schedule of
-//                          the loop
+//                          the loop; no producer: 64 threads are not a whole number of warpgroups
 //                     256  37,888 bytes of shared memory and 16 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.

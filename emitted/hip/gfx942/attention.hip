@@ -46,10 +46,10 @@
 //   parameter   here  new  gives
 //   block_M     128   64   32,768 bytes of LDS and 109 of 256 registers for tiles and 32 for operands
 //                     256  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
-//                          65,536, K_shared 16,384, V_shared 16,384
+//                          65,536, K_shared 16,384, V_shared 16,384; here Q_shared takes none
 //   block_N     64    32   16,384 bytes of LDS and 146 of 256 registers for tiles and 32 for operands
 //                     128  T2C-L020: the tiles need 98,304 bytes of LDS; gfx942 has 65,536 per workgroup; Q_shared
-//                          32,768, K_shared 32,768, V_shared 32,768
+//                          32,768, K_shared 32,768, V_shared 32,768; here Q_shared takes none
 //   num_stages  2     1    32,768 bytes of LDS and 186 of 256 registers for tiles and 32 for operands; the same kernel
 //                     3    65,536 bytes of LDS and 186 of 256 registers for tiles and 32 for operands; 2 stages used
 //   threads     256   128  65,536 bytes of LDS and 308 of 512 registers for tiles and 64 for operands; other partition

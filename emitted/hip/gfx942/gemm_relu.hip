@@ -139,9 +139,9 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per thread.
   // tl::load issues 2 x 16 bytes + 4 x 8 bytes per lane, 6 vector-memory loads in flight per wave where rows are
-  // 16-byte aligned; else tensors whose rows are not load single elements. The wide ones are buffer loads where a
-  // tile starts in the tensor and 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of
-  // its tile that the tensor has: past them loads give zeros; a lane past the last column takes an offset past the
+  // 16-byte aligned; else unaligned rows are loaded by elements. The wide ones are buffer loads where a tile
+  // starts in the tensor and 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of its
+  // tile that the tensor has: past them loads give zeros; a lane past the last column takes an offset past the
   // buffer's end
   tl::Staged<tl::half, block_M, block_K, threads> A_shared_next;
   tl::StagedRows<tl::half, block_K, block_N, threads, 4> B_shared_next;

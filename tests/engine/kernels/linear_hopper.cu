@@ -33,7 +33,9 @@
 // changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   40,960 bytes of shared memory and 32 of 255 registers for tiles and 40 for operands; other
-//                          MMA instructions, partition among warps, pipelines and staging of stores
+//                          MMA instructions, partition among warps, pipelines and staging of stores; no producer: the
+//                          GEMM of line 23 is 32 x 128 x 64: wgmma takes 64 rows per warpgroup, N a multiple of 8 up to
+//                          256, K a multiple of 16
 //                     128  99,328 bytes of shared memory and 128 of 255 registers for tiles
 //   block_N     128   64   41,984 bytes of shared memory and 32 of 255 registers for tiles
 //                     256  115,712 bytes of shared memory and 128 of 255 registers for tiles
@@ -43,7 +45,8 @@
 //   num_stages  2     1    41,984 bytes of shared memory and 64 of 255 registers for tiles
 //                     3    91,136 bytes of shared memory and 64 of 255 registers for tiles
 //   threads     128   64   49,152 bytes of shared memory and 128 of 255 registers for tiles and 80 for operands; other
-//                          MMA instructions, partition among warps, pipelines and staging of stores
+//                          MMA instructions, partition among warps, pipelines and staging of stores; no producer: 64
+//                          threads are not a whole number of warpgroups
 //                     256  66,560 bytes of shared memory and 32 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.

@@ -46,7 +46,8 @@ class Design:
     """What is decided about a kernel: `traits` by what they are called, stages of its pipelines, and what it takes.
 
     `shared` are the bytes of shared memory per block, `registers` those per thread for tiles, next to those for
-    `operands` that a GEMM has read, of `limit`: of the launch that takes most.
+    `operands` that a GEMM has read, of `limit`: of the launch that takes most. `without_producer` is why launches with
+    GEMMs have none.
     """
 
     traits: tuple[tuple[str, Hashable], ...]
@@ -55,6 +56,7 @@ class Design:
     registers: int
     limit: int
     operands: int = 0
+    without_producer: tuple[str, ...] = ()
 
     @property
     def is_over(self) -> bool:
@@ -80,12 +82,21 @@ class Design:
             registers=most,
             limit=limit,
             operands=read,
+            without_producer=tuple(_without_producer(launches)),
         )
 
 
 def hungriest(launches: tuple[Resolved, ...]) -> Resolved:
     """The launch whose tiles take most registers of those that a thread has."""
     return max(launches, key=lambda each: tile_registers(each) + read_operands(each) - registers_of_thread(each))
+
+
+def _without_producer(launches: tuple[Resolved, ...]) -> Iterator[str]:
+    """Why launches with GEMMs have no producer, where their target has one."""
+    for each in launches:
+        found = each.facts.get(each.launch, WARP_SPECIALISED)
+        if found is not None and not found.producer and any(True for _ in statements(each.launch.body, Gemm)):
+            yield found.because
 
 
 def _stages(resolved: Resolved) -> Iterator[int]:
@@ -174,7 +185,7 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
         registers = write(others) if write is not None else ()
     except Tile2CuError as error:
         tiles = "".join(f"; {note.message}" for note in error.notes if error.code == TOO_LARGE)
-        return f"{error.code}: {_on(target, error.message)}{_in_line(tiles)}"
+        return f"{error.code}: {_on(target, error.message)}{_in_line(tiles)}{_in_registers(tiles, launches)}"
     design = Design.of(others, registers)
     changes = differences(own, design, asked=value if setting.stages else 0)
     same = "the same kernel" * (setting.stages and design == own)
@@ -211,6 +222,14 @@ def _in_line(table: str) -> str:
     return ", ".join(" ".join(line.removesuffix("bytes").split()) for line in table.splitlines())
 
 
+def _in_registers(table: str, launches: tuple[Resolved, ...]) -> str:
+    """The tiles of a table of bytes that take no shared memory here, as those that are kept in registers."""
+    here = {name for each in launches for name, _ in each.facts[each.launch, SHARED_BUDGET].tiles}
+    names = [line.strip("; ").split()[0] for line in table.splitlines() if line.strip("; ")]
+    moved = [name for name in names if name not in here]
+    return f"; here {listed(moved)} take{'s' * (len(moved) == 1)} none" if moved else ""
+
+
 def _memory(target: Target) -> str:
     """What a target's manuals call shared memory."""
     return "LDS" if target.is_amd else "shared memory"
@@ -241,6 +260,7 @@ def differences(own: Design, other: Design, *, asked: int = 0) -> str:
     if set(other.stages) != {asked} if asked else other.stages != own.stages:
         used = listed([*map(str, dict.fromkeys(other.stages))])
         parts.append(f"{used} stage{'s' * (used != '1')} used" if other.stages else "no stages")
+    parts += [f"no producer: {because}" for because in other.without_producer if not own.without_producer]
     return "; ".join(parts)
 
 

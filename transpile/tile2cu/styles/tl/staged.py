@@ -83,7 +83,7 @@ def _staged_about(
     issued = " + ".join(f"{count} x {width} bytes" for count, width in loads)
     always, span = all(each.always for each in buffers), f"{max(each.span for each in buffers):,}"
     call = listed(sorted({tl.LOAD_BUFFER if each.always else tl.LOAD for each in buffers}))
-    where = "" if aligned else " where rows are 16-byte aligned; else tensors whose rows are not load single elements"
+    where = "" if aligned else " where rows are 16-byte aligned; else unaligned rows are loaded by elements"
     if any(width < 4 for _, width in loads):  # no buffer load has fewer bytes
         text = f"{names}: the next tile, in flight from global memory to LDS, in {registers} VGPRs per thread"
         return tuple(wrapped(text, BODY_WIDTH))
