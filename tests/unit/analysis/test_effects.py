@@ -21,7 +21,7 @@ AT = Span("small.py", 1, 1, 1, 2)
 
 def body(statements: str, target: str = "cuda:sm_80") -> tuple[Stmt, ...]:
     """Statements as the front end understands them, before any pass."""
-    text = _HEAD.format(threads=128, cluster=1) + indent(statements.strip("\n"), " " * 8) + "\n"
+    text = _HEAD.format(threads=128, cluster=1, grid="16") + indent(statements.strip("\n"), " " * 8) + "\n"
     (program,) = programs(None, text, kernel=None, bindings={})
     return program.launches[0].body
 
