@@ -102,13 +102,18 @@ def _stages(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[s
 
 def _free(launches: tuple[Resolved, ...], names: Container[str]) -> list[str]:
     """The integers of a call of the factory on which no tile, tensor, loop over elements, stage or thread depends."""
-    program, bodies = launches[0].program, [each.launch.body for each in launches]
-    extents = [extent for each in launches for tile in each.launch.tiles for extent in tile.shape]
-    extents += [extent for body in bodies for loop in statements(body, Parallel) for extent in loop.extents]
+    program = launches[0].program
+    extents = [extent for each in launches for extent in sized_extents(each)]
     extents += [extent for param in program.params if isinstance(param, Buffer) for extent in param.shape]
     given = (each.name for each in program.constants if each.origin and not each.formula and each.dtype.is_int)
     others = (name for name in given if name not in names and not decides_in_python(name, program))
     return [name for name in others if not any(depends(name, extent, program) for extent in extents)]
+
+
+def sized_extents(resolved: Resolved) -> Iterator[Expr]:
+    """The extents of a launch's tiles and of its loops over elements."""
+    yield from (extent for tile in resolved.launch.tiles for extent in tile.shape)
+    yield from (extent for loop in statements(resolved.launch.body, Parallel) for extent in loop.extents)
 
 
 def depends(name: str, expr: Expr, program: Program) -> bool:

@@ -16,9 +16,9 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Scope
+from tile2cu.core.program import Buffer, Gemm, Loop, Scope
 from tile2cu.core.user_file import Constant
-from tile2cu.emitter.legal_values import decides_in_python, depends, legal_values
+from tile2cu.emitter.legal_values import decides_in_python, depends, legal_values, sized_extents
 from tile2cu.fit import TOO_LARGE
 from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.registers import read_operands, tile_registers
@@ -212,9 +212,7 @@ def _is_about(name: str, resolved: Resolved) -> bool:
 
 def _has_extents(name: str, resolved: Resolved) -> bool:
     """Whether extents of tiles or elementwise loops of a launch depend on a parameter."""
-    launch, program = resolved.launch, resolved.program
-    extents = [*(tile.shape for tile in launch.tiles), *(each.extents for each in statements(launch.body, Parallel))]
-    return any(depends(name, extent, program) for shape in extents for extent in shape)
+    return any(depends(name, extent, resolved.program) for extent in sized_extents(resolved))
 
 
 def _in_line(table: str) -> str:

@@ -7,6 +7,7 @@ from tile2cu.analysis.accesses import parts_of
 from tile2cu.core.decisions import LAYOUT, PIPELINE, REGISTER_SHARES, SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
 from tile2cu.plan.launch_bounds import registers_of_thread
@@ -90,6 +91,7 @@ class Registers:
         return tuple(each for each in self.declared if isinstance(each, Fragment) and each.layout is not None)
 
 
+@kept
 def registers(resolved: Resolved) -> Registers:
     """What threads of a launch hold in registers."""
     launch, facts, stmts = resolved.launch, resolved.facts, resolved.launch.statements
