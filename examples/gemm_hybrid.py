@@ -56,8 +56,9 @@ def gemm_hybrid(
         group = tile // (group_rows * columns)
         rows_in_group = T.min(group_rows, rows - group * group_rows)
         step = tile % (group_rows * columns) // rows_in_group
+        mirrored = T.max(columns - 1 - step, 0)  # max shows that no tile begins before C, where TMA must not store
         return group * group_rows + tile % (group_rows * columns) % rows_in_group, T.if_then_else(
-            group % 2 == 0, step, columns - 1 - step
+            group % 2 == 0, step, mirrored
         )
 
     B_shape = (N, K) if transpose_B else (K, N)
@@ -96,7 +97,7 @@ def gemm_hybrid(
                 tile = T.if_then_else(whole, wave * programs + block, rows * columns - split_tiles + split_tile)
                 start = T.if_then_else(whole, 0, part_index * k_tiles_per_part)
                 count = T.if_then_else(whole, k_tiles, T.min(k_tiles_per_part, k_tiles - start))
-                if tile < rows * columns and (whole or count > 0):
+                if 0 <= tile and tile < rows * columns and (whole or count > 0):
                     by, bx = place_of(tile, rows, columns)
                     # Every other whole wave iterates over K backwards, from the K tiles that the previous one read last (L2).
                     back = whole and wave % 2 == 1

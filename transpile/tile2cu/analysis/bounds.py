@@ -6,18 +6,21 @@ does. Memory safety may not: `Bounds.inside` takes C++'s value, which is equal m
 any run-time values. An extent of a tensor or of the grid that overflows is rejected by the launcher.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import gcd
 from types import MappingProxyType
 
+from tile2cu.analysis.accesses import buffers_written
+from tile2cu.analysis.linear import Linear, is_not_negative, is_wide, linear_of
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import (
     Binary,
     Call,
     Expr,
     Load,
+    Past,
     Role,
     Unary,
     Var,
@@ -28,10 +31,12 @@ from tile2cu.core.expr import (
     static_value,
     walk,
     with_changed_operands,
+    works_among_threads,
 )
 from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Assign,
+    Buffer,
     Copy,
     Declare,
     Launch,
@@ -51,79 +56,6 @@ class Interval:
     high: int | None
 
 
-@dataclass(frozen=True)
-class Linear:
-    """`constant` plus the sum of coefficient x atom. Atoms are variables or opaque expressions."""
-
-    terms: Mapping[Expr, int]
-    constant: int
-
-    def plus(self, other: "Linear", factor: int = 1) -> "Linear":
-        terms = dict(self.terms)
-        for atom, coefficient in other.terms.items():
-            terms[atom] = terms.get(atom, 0) + factor * coefficient
-        return Linear(
-            {atom: coefficient for atom, coefficient in terms.items() if coefficient},
-            self.constant + factor * other.constant,
-        )
-
-    def scaled(self, factor: int) -> "Linear":
-        return Linear({}, 0).plus(self, factor)
-
-    def times(self, other: "Linear") -> "Linear | None":
-        """The sum times another one, where one of them is a number."""
-        if not other.terms:
-            return self.scaled(other.constant)
-        return None if self.terms else other.scaled(self.constant)
-
-    def divided(self, divisor: int | float | None) -> "Linear | None":
-        """The sum divided by a positive number that divides every coefficient; None where it does not."""
-        factors = (*self.terms.values(), self.constant)
-        if not isinstance(divisor, int) or divisor <= 0 or any(factor % divisor for factor in factors):
-            return None
-        return Linear({atom: factor // divisor for atom, factor in self.terms.items()}, self.constant // divisor)
-
-
-def _always(_: Expr) -> bool:
-    return True
-
-
-def linear_of(
-    expr: Expr,
-    values: Mapping[Expr, Expr] = MappingProxyType({}),
-    never_wraps: Callable[[Expr], bool] = _always,
-) -> Linear:
-    """An integer expression as a sum; a nonlinear term is an atom. Names with `values` are replaced by them.
-
-    A division that is exact for each term is one if its dividend `never_wraps`.
-    """
-
-    def of(part: Expr) -> Linear:
-        return linear_of(part, values, never_wraps)
-
-    value = static_value(expr)
-    if value is not None:
-        return Linear({}, int(value))
-    match expr:
-        case Var() if expr in values:
-            return of(values[expr])
-        case Binary(op="+"):
-            return of(expr.lhs).plus(of(expr.rhs))
-        case Binary(op="-"):
-            return of(expr.lhs).plus(of(expr.rhs), -1)
-        case Binary(op="*"):
-            return of(expr.lhs).times(of(expr.rhs)) or Linear({expr: 1}, 0)
-        case Unary(op="-"):
-            return of(expr.operand).scaled(-1)
-        case Binary(op="//", lhs=dividend, rhs=divisor) | Call(function="ceildiv", args=(dividend, divisor)) if (
-            _is_wide(expr.dtype) and never_wraps(dividend)  # narrow types wrap, as C++ defines
-        ):
-            return of(dividend).divided(static_value(divisor)) or Linear({expr: 1}, 0)
-        case _:
-            pass
-    return Linear({expr: 1}, 0)
-
-
 @kept
 def bounds_of(launch: Launch) -> "Bounds":
     """The ranges of a launch's indices."""
@@ -139,9 +71,12 @@ class Bounds:
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
         self._steps: dict[Var, tuple[Expr, Expr]] = {}  # (start, step) of loops
         self._never_negative: frozenset[Var] = frozenset()
-        self._values: dict[Expr, Expr] = {let.var: let.value for let in launch.prelude}
+        self._values: dict[Expr, Expr] = {}
         self._threads = launch.block_threads
+        self._written = frozenset().union(*map(buffers_written, launch.body))
         self._forget()
+        for let in launch.prelude:
+            self._values[let.var] = self._when_named(let)
         zero = int_const(0)
         for block, extent in zip(launch.blocks, launch.grid, strict=False):
             self._ranges[block] = (zero, extent)
@@ -155,7 +90,7 @@ class Bounds:
                 case Copy(row=Var() as row):
                     self._ranges[row] = (zero, stmt.dst.buffer.shape[0])
                 case Let():
-                    self._values[stmt.var] = stmt.value
+                    self._values[stmt.var] = self._when_named(stmt)
                 case _:
                     pass
         self._never_negative = self._counters(launch)
@@ -163,6 +98,21 @@ class Bounds:
         if wrapping:
             self._ranges = {var: ends for var, ends in self._ranges.items() if all(map(self.never_wraps, ends))}
             self._forget()
+
+    def _when_named(self, let: Let) -> Expr:
+        """The value of a name, which later code may take for the name's only where nothing in it changes."""
+        value = self.expanded(let.value)
+        return Past(let.var.dtype, let.var, value) if any(map(self._may_change, walk(value))) else let.value
+
+    def _may_change(self, part: Expr) -> bool:
+        """Whether a variable, an element or a call may have another value later in the kernel."""
+        match part:
+            case Var():
+                return part.role is Role.MUTABLE
+            case Load(buffer=Buffer() as buffer):
+                return buffer.memory in self._written
+            case _:
+                return works_among_threads(part)
 
     def _forget(self) -> None:
         """Forgets the answers about expressions, which depend on all ranges. A name has its value in many of them."""
@@ -187,7 +137,7 @@ class Bounds:
         steps = {
             var: [_step(value, var) for value in values]
             for var, values in given.items()
-            if var not in other and _is_wide(var.dtype)
+            if var not in other and is_wide(var.dtype)
         }
         return frozenset(var for var, values in steps.items() if all(map(self._is_not_negative, values)))
 
@@ -209,24 +159,6 @@ class Bounds:
         slack = self.linear(extent).plus(self.linear(length), -1).plus(self.linear(start), -1)
         return self._fits(start, length, extent) or self._follows(slack, known)
 
-    def never_negative(self, index: Expr, given: tuple[Expr, ...] = ()) -> bool:
-        """Whether an index is at least 0 where the conditions `given` hold.
-
-        Quotients, remainders and choices of what a block computes from sizes are taken for numbers of tiles, which are
-        not negative: a tile's place in a grid in groups of rows, some of which run backwards.
-        """
-        known = [self.linear(part) for condition in given for part in self._not_negative(condition)]
-        return self._follows(self.linear(index), known) or self._counts_from_0(self.expanded(index))
-
-    def _counts_from_0(self, index: Expr) -> bool:
-        match index:
-            case Binary(op="//" | "%") | Call(function="if_then_else") if all(map(_is_of_block, walk(index))):
-                return True
-            case Binary(op="+" | "*") | Call(function="min"):
-                return self._is_not_negative(index) or all(map(self._counts_from_0, children(index)))
-            case _:
-                return self._is_not_negative(index)
-
     @cached_property
     def of_values(self) -> "Bounds":
         """What holds of C++'s values, also where arithmetic overflows."""
@@ -245,6 +177,11 @@ class Bounds:
             else []
         )
         return len(wanted) == 1 and self._follows(wanted[0], known)
+
+    def follows(self, index: Expr, given: tuple[Expr, ...]) -> bool:
+        """Whether an integer is at least 0 because one of the conditions `given` says so."""
+        known = [self.linear(part) for condition in given for part in self._not_negative(condition)]
+        return self._follows(self.linear(index), known)
 
     def never_holds(self, condition: Expr) -> bool:
         """Whether a comparison of integers provably holds in no thread, for all run-time values."""
@@ -265,7 +202,7 @@ class Bounds:
             case Unary(op="not", operand=operand) if (turned := negated(operand)) != condition:
                 yield from self._not_negative(turned)
             case Binary(op="<" | "<=" | ">" | ">=", lhs=lhs, rhs=rhs) if all(
-                _is_wide(side.dtype) and self.never_wraps(side) for side in (lhs, rhs)
+                is_wide(side.dtype) and self.never_wraps(side) for side in (lhs, rhs)
             ):
                 less, more = (lhs, rhs) if condition.op[0] == "<" else (rhs, lhs)
                 difference = binary("-", more, less)
@@ -284,8 +221,8 @@ class Bounds:
     def _fits_its_type(self, expr: Expr) -> bool:
         if _within(self.interval(expr), _type_range(_computed_in(expr))):
             return True
-        factors = _factors(self.expanded(expr))  # some of a grid extent's, which fits: without blocks nothing runs
-        return any(_without(_factors(self.expanded(extent)), factors) is not None for extent in self._launch.grid)
+        own = factors(self.expanded(expr))  # some of a grid extent's, which fits: without blocks nothing runs
+        return any(without_factors(factors(self.expanded(extent)), own) is not None for extent in self._launch.grid)
 
     def _fits(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether an interval that begins at 0 or above ends within the extent."""
@@ -301,19 +238,24 @@ class Bounds:
         So are the indices that a block computes from one that counts several dimensions: `z % batch` and `z // batch`.
         """
         end = self.end_of(index)
-        return end is not None and _same_factors(end, _factors(self.expanded(extent)))
+        return same_factors(end, factors(self.expanded(extent)))
 
-    def end_of(self, index: Expr) -> list[Expr] | None:
-        """Factors of a product that is an upper bound of an index, if that is not negative; None where unknown."""
+    def end_of(self, index: Expr, given: Mapping[Expr, list[Expr]] = MappingProxyType({})) -> list[Expr] | None:
+        """Factors of a product that is greater than an index, if the divisors in it are positive; None where unknown.
+
+        `given` are such products of indices that a condition bounds, by the indices' values.
+        """
         match index:
+            case _ if (end := given.get(self.expanded(index))) is not None:
+                return end
             case Var() if index in self._values:
-                return self.end_of(self._values[index])
+                return self.end_of(self._values[index], given)
             case Var() if index in self._ranges:
-                return _factors(self.expanded(self._ranges[index][1]))
+                return factors(self.expanded(self._ranges[index][1]))
             case Binary(op="%", rhs=rhs):
-                return _factors(self.expanded(rhs))
+                return factors(self.expanded(rhs))
             case Binary(op="//", lhs=lhs, rhs=rhs):
-                return _without(self.end_of(lhs), _factors(self.expanded(rhs)))
+                return without_factors(self.end_of(lhs, given), factors(self.expanded(rhs)))
             case _:
                 return None
 
@@ -331,7 +273,7 @@ class Bounds:
         if _is_sum(expr) or not expr.dtype.is_int:
             return found
         kept = _type_range(expr.dtype)
-        if not _is_wide(expr.dtype):
+        if not is_wide(expr.dtype):
             return found if _within(found, kept) else kept
         return found if expr in self._values else _overlap(found, kept)
 
@@ -343,6 +285,8 @@ class Bounds:
         match expr:
             case Var() if expr in self._values:
                 return self.interval(self._values[expr])
+            case Past(value=value):
+                return self.interval(value)
             case Var() if expr in self._ranges:
                 start, stop = self._ranges[expr]
                 low, high = self.interval(start).low, _type_range(expr.dtype).high
@@ -404,6 +348,8 @@ class Bounds:
         match expr:
             case Var() if expr in self._values:
                 return self.multiple_of(self._values[expr])
+            case Past(value=value):
+                return self.multiple_of(value)
             case Var() if expr in self._steps:
                 return gcd(*map(self.multiple_of, self._steps[expr]))
             case Unary(op="-"):
@@ -448,25 +394,14 @@ class Bounds:
         return sum_
 
 
-def is_not_negative(sum_: Linear) -> bool:
-    """Whether a sum is one of sizes and of numbers that are not negative."""
-    sizes = all(isinstance(atom, Var) and atom.role is Role.SIZE and n > 0 for atom, n in sum_.terms.items())
-    return sizes and sum_.constant >= 0
-
-
-def _is_of_block(part: Expr) -> bool:
-    """Whether a part of an expression is no value of memory or of an argument."""
-    roles = (Role.SIZE, Role.BLOCK, Role.LOOP, Role.LET)
-    return part.role in roles if isinstance(part, Var) else not isinstance(part, Load)
-
-
-def _factors(product: Expr) -> list[Expr]:
+def factors(product: Expr) -> list[Expr]:
+    """The factors of a product."""
     if isinstance(product, Binary) and product.op == "*":
-        return [*_factors(product.lhs), *_factors(product.rhs)]
+        return [*factors(product.lhs), *factors(product.rhs)]
     return [product]
 
 
-def _without(factors: list[Expr] | None, divisors: list[Expr]) -> list[Expr] | None:
+def without_factors(factors: list[Expr] | None, divisors: list[Expr]) -> list[Expr] | None:
     """A product's factors without those that a division cancels; None where it cancels others."""
     if factors is None:
         return None
@@ -478,8 +413,9 @@ def _without(factors: list[Expr] | None, divisors: list[Expr]) -> list[Expr] | N
     return rest
 
 
-def _same_factors(one: list[Expr], other: list[Expr]) -> bool:
-    return _without(one, other) == []
+def same_factors(one: list[Expr] | None, other: list[Expr]) -> bool:
+    """Whether two products have the same factors."""
+    return without_factors(one, other) == []
 
 
 def _step(value: Expr, var: Var) -> Expr:
@@ -489,10 +425,6 @@ def _step(value: Expr, var: Var) -> Expr:
             return rhs if lhs == var else lhs
         case _:
             return value
-
-
-def _is_wide(dtype: DType) -> bool:
-    return dtype.kind == "int" and dtype.bits >= 32
 
 
 def _is_sum(expr: Expr) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tile2cu.analysis.regions import is_fixed
 from tile2cu.core.expr import Expr, Var, negated
 from tile2cu.core.program import If, Parallel, Stmt, bodies
 
@@ -28,12 +29,18 @@ class Place:
         return conditions_on(self.path)
 
     @property
-    def just_decided(self) -> tuple[Expr, ...]:
-        """What holds where the statement begins an arm of a branch: nothing has changed since the branch asked."""
-        outer, arm = self.path[-1] if self.path else (None, 0)
-        if not isinstance(outer, If) or bodies(outer)[arm][0] is not self.stmt:
-            return ()
-        return (outer.condition if arm == 0 else negated(outer.condition),)
+    def known(self) -> tuple[Expr, ...]:
+        """The conditions that hold at the statement: those around it of values that never change, and that of a branch
+        whose arm it begins, since nothing has changed since the branch asked.
+        """
+        last = self.path[-1] if self.path else (None, 0)
+        begins = last[0] if last[0] is not None and bodies(last[0])[last[1]][:1] == (self.stmt,) else None
+        asked = ((outer, arm) for outer, arm in self.path if isinstance(outer, If))
+        return tuple(
+            outer.condition if arm == 0 else negated(outer.condition)
+            for outer, arm in asked
+            if outer is begins or is_fixed(outer.condition)
+        )
 
     @property
     def elements(self) -> dict[Var, Expr]:

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from tile2cu.analysis.bounds import Bounds, Linear
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.control import operations
 from tile2cu.analysis.effects import effects
+from tile2cu.analysis.linear import Linear
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.core.span import Span

@@ -6,7 +6,8 @@ from itertools import product
 from math import prod
 
 from tile2cu.analysis.accesses import Access, own_accesses
-from tile2cu.analysis.bounds import Bounds, Linear, bounds_of
+from tile2cu.analysis.bounds import Bounds, bounds_of
+from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Call, Expr, Var, static_value, walk
 from tile2cu.core.program import Launch, Parallel, Scope, Store

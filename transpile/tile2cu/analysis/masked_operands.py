@@ -5,8 +5,8 @@ from itertools import takewhile
 from math import isinf
 
 from tile2cu.analysis.accesses import parts_of
-from tile2cu.analysis.bounds import linear_of
 from tile2cu.analysis.control import Place, conditions_on, places
+from tile2cu.analysis.linear import linear_of
 from tile2cu.analysis.uses import readers, users
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Scope, Stmt, Store

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from tile2cu.analysis.bounds import Linear, linear_of
+from tile2cu.analysis.linear import Linear, linear_of
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, binary, int_const, static_value, substitute, walk
 
 Extent = tuple[Expr, Expr] | None  # (start, length) along one dimension, in elements; None: anywhere in it

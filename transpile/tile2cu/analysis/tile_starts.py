@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from functools import partial, reduce
 
-from tile2cu.analysis.bounds import Bounds, Linear, is_not_negative
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.linear import Linear, is_not_negative
 from tile2cu.core.expr import Binary, Call, Expr, binary, int_const, static_value
 
 

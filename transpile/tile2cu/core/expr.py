@@ -155,6 +155,21 @@ class Load(_HashedOnce):
 
 
 @dataclass(frozen=True)
+class Past(_HashedOnce):
+    """What a name was given, from what may have changed since: `value` says what it depends on and its range.
+
+    It stands for the name in analyses; rewritten programs and emitted text have the name (`without_past`).
+    """
+
+    name: Var
+    value: Expr
+    __hash__ = _HashedOnce.__hash__
+
+    def _children(self) -> tuple[Expr, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True)
 class Address(_HashedOnce):
     """The address of an element, as an argument of a function.
 
@@ -294,6 +309,11 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     return expr if found is None else found
 
 
+def without_past(expr: Expr) -> Expr:
+    """The expression with names for their past values."""
+    return expr.name if isinstance(expr, Past) else with_changed_operands(expr, without_past)
+
+
 def with_changed_operands(expr: Expr, changed: Callable[[Expr], Expr]) -> Expr:
     """The expression with what its operands are changed to; the same object if they stay, else folded."""
     operands = children(expr)
@@ -317,6 +337,8 @@ def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return replace(expr, args=parts)
         case Load() | Address():
             return replace(expr, indices=parts)
+        case Past():
+            return replace(expr, value=parts[0])
         case _:
             raise TypeError(f"{type(expr).__name__} has no operands")
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from tile2cu.analysis.accesses import element_accesses, variables
 from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.uses import names_used, statements
-from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute
+from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute, without_past
 from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt
 from tile2cu.core.rebuild import Body, in_body, with_expressions
 from tile2cu.passes.dead_code import without_unused
@@ -92,7 +92,7 @@ def _joined(op: Parallel, group: _Group, bounds: Bounds) -> Parallel:
             return None
         start = substitute(bounds.expanded(expr), zeros)
         rest = bounds.linear(expr).plus(bounds.linear(start), -1)
-        return binary("+", start, one) if rest.terms == strides and not rest.constant else None
+        return binary("+", without_past(start), one) if rest.terms == strides and not rest.constant else None
 
     body = with_expressions(op.body, counted)
     values: dict[Expr, Expr] = {}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import prod
 
+from tile2cu.analysis.signs import never_negative
 from tile2cu.core.decisions import BOUNDS_CHECKED, PERSISTENT
 from tile2cu.core.expr import Binary, Call, Expr, Number, Var, static_value
 from tile2cu.core.program import Buffer, Copy
@@ -79,7 +80,7 @@ def _starts_inside(src: TensorTile, resolved: Resolved) -> bool:
     no first column is negative.
     """
     dim, bounds = src.along[0], resolved.bounds
-    if not bounds.never_negative(src.region.ranges[src.along[-1]].start):
+    if not never_negative(src.region.ranges[src.along[-1]].start, bounds):
         return False
     start, extent = src.region.ranges[dim].start, bounds.expanded(src.buffer.shape[dim])
     if not (isinstance(start, Binary) and start.op == "*"):

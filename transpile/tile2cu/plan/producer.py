@@ -10,6 +10,7 @@ from tile2cu.analysis.accesses import (
     without_unused_lets,
 )
 from tile2cu.analysis.prelude import Walk, around, begins_pipeline, is_iteration, producer_loop, producer_loops
+from tile2cu.analysis.signs import never_negative
 from tile2cu.analysis.trips import runs_at_least_once
 from tile2cu.analysis.uses import all_expressions
 from tile2cu.core import schedule
@@ -208,7 +209,7 @@ def iterations_of(op: Loop, pipeline: schedule.Pipeline, resolved: Resolved, *, 
         counted=interleaved and not is_iteration(op) and any(isinstance(outer, Loop | While) for outer in path),
         persistent=resolved.facts.get(resolved.launch, PERSISTENT) is not None,
         loading=loading,
-        may_be_negative=not resolved.bounds.never_negative(binary("-", op.stop, op.start)),
+        may_be_negative=not never_negative(binary("-", op.stop, op.start), resolved.bounds),
     )
 
 

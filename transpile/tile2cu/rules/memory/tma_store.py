@@ -12,6 +12,7 @@ from tile2cu.analysis.dependence import Conflict, conflicts
 from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.analysis.prelude import around, in_other_arms, outermost, producer_loop
+from tile2cu.analysis.signs import never_negative
 from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import declared_in, is_at_top, readers, statements, users, writers
 from tile2cu.core.decisions import (
@@ -220,10 +221,9 @@ def _is_given(when: Multiple, context: Context) -> bool:
 def _asked_of_start(op: Copy, place: Place, context: Context) -> Expr | None:
     """The condition under which a tile begins at no negative coordinate: TMA stores none there. None where that holds.
 
-    A branch right around the copy, which begins its arm, may imply it.
+    Branches around the copy may imply it.
     """
-    known = place.just_decided
-    starts = [part.start for part in op.dst.ranges if not context.bounds.never_negative(part.start, known)]
+    starts = [part.start for part in op.dst.ranges if not never_negative(part.start, context.bounds, place.known)]
     asked = [binary(">=", start, int_const(0)) for start in starts]
     return reduce(lambda a, b: binary("and", a, b), asked) if asked else None
 
@@ -267,7 +267,7 @@ def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
         rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
         given = dst.strides is None and not rows_unsupported(dst) and _is_given(rows_aligned_if(dst), context)
         given = given and columns_aligned_if(op.dst, context.bounds) == ()
-        given = given and all(context.bounds.never_negative(part.start) for part in op.dst.ranges)
+        given = given and all(never_negative(part.start, context.bounds) for part in op.dst.ranges)
         if rows and given and not read and src.static_shape[1] // layout.along_n % _SLAB_FLOATS == 0:
             yield op
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from tile2cu.analysis.accesses import buffers_written, element_accesses, viewed, with_values
-from tile2cu.analysis.bounds import Linear
 from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.lifetimes import begins_by_writing
+from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.prelude import before, behind
 from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import is_at_top, statements, using

@@ -9,7 +9,7 @@ from math import prod
 from types import MappingProxyType
 
 from tile2cu.analysis.accesses import Access, element_accesses, own_accesses
-from tile2cu.analysis.bounds import Linear
+from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.decisions import LAYOUT, VECTOR
 from tile2cu.core.expr import (

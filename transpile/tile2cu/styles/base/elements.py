@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, int_const, walk
+from tile2cu.core.expr import Binary, Const, Expr, Load, Past, Var, binary, int_const, walk
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import PackedDot
 from tile2cu.plan import ops, structure
@@ -73,7 +73,7 @@ def box_of(
             starts.append(index)
             continue
         start = without(expanded, inside[0])
-        if len(inside) > 1 or start is None or inside[0] in walk(start):
+        if len(inside) > 1 or start is None or any(part == inside[0] or isinstance(part, Past) for part in walk(start)):
             return None
         starts.append(start)
         along.append((dim, inside[0]))

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tile2cu.analysis.signs import never_negative
 from tile2cu.analysis.tile_starts import begins_near
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Unary, Var, binary, int_const, static_value, walk
+from tile2cu.core.expr import Call, Expr, Load, Role, Unary, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
 from tile2cu.plan.kernel import Kernel
@@ -114,7 +115,7 @@ class Tensors:
             if end is not None:
                 last_end = self.printer.bounds.multiple_of(end) if dim == along[-1] else last_end
                 length = f"{words.MINIMUM_OF}({self.printer.index(buffer.shape[dim])}, {self.printer.index(end)})"
-                length = length if self._never_negative(end) else f"{words.MAXIMUM_OF}(0, {length})"
+                length = length if never_negative(end, self.printer.bounds) else f"{words.MAXIMUM_OF}(0, {length})"
             checked = self.view(buffer).checked[dim]
             if number == 0 and plane:
                 length = (
@@ -123,7 +124,7 @@ class Tensors:
                     else (f"{plane} ? {length} : 0")
                 )
             outside = number == 0 and bool(plane)
-            below |= number > 0 and not self._never_negative(starts[dim])
+            below |= number > 0 and not never_negative(starts[dim], self.printer.bounds)
             by_hardware = self._ends_with_buffer(buffer, along, number)
             pads.append(outside or end is not None or overhangs or (checked and not by_hardware))
             lengths.append(length)
@@ -156,26 +157,11 @@ class Tensors:
         if along != tuple(sorted(along)) or not along:
             raise unsupported("a box that runs along the tensor's dimensions in another order", span)
 
-    def _never_negative(self, expr: Expr) -> bool:
-        """Whether an index is provably 0 or more. What is before the first row is outside of the buffer anyway."""
-        low = self.printer.bounds.interval(expr).low
-        if low is not None and low >= 0:
-            return True
-        match self.printer.bounds.expanded(expr):
-            case Binary(op="%", rhs=rhs):  # Python's: it has the divisor's sign
-                return self._never_negative(rhs)
-            case Binary(op="+" | "*" | "//", lhs=lhs, rhs=rhs) | Call(function="min" | "ceildiv", args=(lhs, rhs)):
-                return self._never_negative(lhs) and self._never_negative(rhs)
-            case Var(role=Role.SIZE | Role.BLOCK):
-                return True
-            case _:
-                return False
-
     def _plane(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...]) -> str:
         """The condition under which the fixed indices of a box are in bounds, where they may be outside."""
         asked = []
         for dim, start in enumerate(starts):
-            if dim not in along and (self.view(buffer).checked[dim] or not self._never_negative(start)):
+            if dim not in along and (self.view(buffer).checked[dim] or not never_negative(start, self.printer.bounds)):
                 extent, index = self.printer.index(buffer.shape[dim]), self.printer.index(start)
                 asked.append(f"unsigned({index}) < unsigned({extent})")
         return " && ".join(asked)

@@ -1,0 +1,91 @@
+"""Integer expressions as sums of terms."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tile2cu.core.dtype import DType
+from tile2cu.core.expr import Binary, Call, Expr, Role, Unary, Var, static_value
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`constant` plus the sum of coefficient x atom. Atoms are variables or opaque expressions."""
+
+    terms: Mapping[Expr, int]
+    constant: int
+
+    def plus(self, other: "Linear", factor: int = 1) -> "Linear":
+        terms = dict(self.terms)
+        for atom, coefficient in other.terms.items():
+            terms[atom] = terms.get(atom, 0) + factor * coefficient
+        return Linear(
+            {atom: coefficient for atom, coefficient in terms.items() if coefficient},
+            self.constant + factor * other.constant,
+        )
+
+    def scaled(self, factor: int) -> "Linear":
+        return Linear({}, 0).plus(self, factor)
+
+    def times(self, other: "Linear") -> "Linear | None":
+        """The sum times another one, where one of them is a number."""
+        if not other.terms:
+            return self.scaled(other.constant)
+        return None if self.terms else other.scaled(self.constant)
+
+    def divided(self, divisor: int | float | None) -> "Linear | None":
+        """The sum divided by a positive number that divides every coefficient; None where it does not."""
+        numbers = (*self.terms.values(), self.constant)
+        if not isinstance(divisor, int) or divisor <= 0 or any(number % divisor for number in numbers):
+            return None
+        return Linear({atom: factor // divisor for atom, factor in self.terms.items()}, self.constant // divisor)
+
+
+def _always(_: Expr) -> bool:
+    return True
+
+
+def linear_of(
+    expr: Expr,
+    values: Mapping[Expr, Expr] = MappingProxyType({}),
+    never_wraps: Callable[[Expr], bool] = _always,
+) -> Linear:
+    """An integer expression as a sum; a nonlinear term is an atom. Names with `values` are replaced by them.
+
+    A division that is exact for each term is one if its dividend `never_wraps`.
+    """
+
+    def of(part: Expr) -> Linear:
+        return linear_of(part, values, never_wraps)
+
+    value = static_value(expr)
+    if value is not None:
+        return Linear({}, int(value))
+    match expr:
+        case Var() if expr in values:
+            return of(values[expr])
+        case Binary(op="+"):
+            return of(expr.lhs).plus(of(expr.rhs))
+        case Binary(op="-"):
+            return of(expr.lhs).plus(of(expr.rhs), -1)
+        case Binary(op="*"):
+            return of(expr.lhs).times(of(expr.rhs)) or Linear({expr: 1}, 0)
+        case Unary(op="-"):
+            return of(expr.operand).scaled(-1)
+        case Binary(op="//", lhs=dividend, rhs=divisor) | Call(function="ceildiv", args=(dividend, divisor)) if (
+            is_wide(expr.dtype) and never_wraps(dividend)  # narrow types wrap, as C++ defines
+        ):
+            return of(dividend).divided(static_value(divisor)) or Linear({expr: 1}, 0)
+        case _:
+            pass
+    return Linear({expr: 1}, 0)
+
+
+def is_not_negative(sum_: Linear) -> bool:
+    """Whether a sum is one of sizes and of numbers that are not negative."""
+    sizes = all(isinstance(atom, Var) and atom.role is Role.SIZE and n > 0 for atom, n in sum_.terms.items())
+    return sizes and sum_.constant >= 0
+
+
+def is_wide(dtype: DType) -> bool:
+    return dtype.kind == "int" and dtype.bits >= 32
