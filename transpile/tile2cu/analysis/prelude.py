@@ -18,6 +18,7 @@ from tile2cu.core.program import (
     Let,
     Loop,
     Stmt,
+    While,
     bodies,
     walk_stmts,
 )
@@ -189,8 +190,10 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
     return Walk(outer=path[0], way=whole, values=values, loading=(*alone, loop), computing=computing)
 
 
-def is_iteration(loop: Loop) -> bool:
+def is_iteration(loop: Loop, body: tuple[Stmt, ...]) -> bool:
     """Whether a loop is an iteration of one that skips some: passes/skip_iterations.py."""
+    if not any(isinstance(outer, Loop | While) for outer in around(body, loop)):
+        return False
     named = (var for stmt in walk_stmts(loop.body) for expr in expressions(stmt) for var in variables(expr))
     return loop.count == 1 and loop.var not in named
 
@@ -201,7 +204,7 @@ def walk_to_active(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Wa
     None where that is not so: the active iterations are then no sequence like those of one loop.
     """
     path = around(body, loop)
-    if len(path) != 2 or not isinstance(path[0], Loop) or not isinstance(path[1], If) or not is_iteration(loop):
+    if len(path) != 2 or not isinstance(path[0], Loop) or not isinstance(path[1], If) or not is_iteration(loop, body):
         return None
     walk = walk_to(loop, pipeline, body)
     return walk if walk is not None and walk.loading == walk.computing == (loop,) else None

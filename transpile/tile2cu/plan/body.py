@@ -290,7 +290,7 @@ def _asks_memory(op: Loop) -> bool:
     inside = branch.then[0] if isinstance(branch, If) and len(branch.then) == 1 else None
     if (
         not isinstance(inside, Loop)
-        or not is_iteration(inside)
+        or not is_iteration(inside, (op,))
         or not all(isinstance(let, Let) for let in op.body[:-1])
     ):
         return False

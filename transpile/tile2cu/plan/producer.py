@@ -55,8 +55,9 @@ class Producing:
         iterations = iterations_of(op, pipeline, self.resolved, loading=where.loading)
         found = self.resolved.facts.get(op, SCHEDULE)
         if where.loading:
-            visited = isinstance(found, schedule.MmaOverlap) and is_iteration(op)
-            how = Loads.VISITED if visited else Loads.ONCE if is_iteration(op) else Loads.LOOP
+            once = _is_iteration(op, self.resolved)
+            visited = isinstance(found, schedule.MmaOverlap) and once
+            how = Loads.VISITED if visited else Loads.ONCE if once else Loads.LOOP
             loads, rings = self.lower(pipeline.loads, where), bool(rings_of(self.resolved))
             return Produce(source=op, iterations=iterations, rings=rings, loads=loads, how=how)
         match found:
@@ -108,7 +109,7 @@ class Producing:
         """What is visited."""
         assert self.walk is not None
         found = producer_loop(self.resolved.launch, self.resolved.facts)
-        iterations = found is not None and is_iteration(found[0])
+        iterations = found is not None and _is_iteration(found[0], self.resolved)
         persistent = self.resolved.facts.get(self.resolved.launch, PERSISTENT) is not None
         return VisitedWork(iterations=iterations, within_tile=iterations and persistent, values=self.walk.values)
 
@@ -133,7 +134,7 @@ class Producing:
             source=op,
             iterations=iterations,
             body=lowered,
-            once=is_iteration(op),
+            once=_is_iteration(op, self.resolved),
             waits_for_loads=are_loads_outstanding(pipeline.buffers, pipeline.body, self.resolved),
             reads_var=op.var in variables(*all_expressions(pipeline.body)),
             prefetch=prefetch,
@@ -165,7 +166,7 @@ class Producing:
             where,
             rings=rings,
             lets=found.lets,
-            iteration=self.walk.values if self.walk is not None and is_iteration(op) else (op.var,),
+            iteration=self.walk.values if self.walk is not None and _is_iteration(op, self.resolved) else (op.var,),
             mask=found.mask,
             rescale=(factor.op, *factor.scaled) if factor is not None else (),
         )
@@ -206,11 +207,18 @@ def iterations_of(op: Loop, pipeline: schedule.Pipeline, resolved: Resolved, *, 
         published=tuple(tile for tile in ring_tiles(resolved) if publishes_iteration(tile, resolved)),
         inside=bool(path) or len(loops) > 1,
         continues=again and not interleaved,
-        counted=interleaved and not is_iteration(op) and any(isinstance(outer, Loop | While) for outer in path),
+        counted=interleaved
+        and not _is_iteration(op, resolved)
+        and any(isinstance(outer, Loop | While) for outer in path),
         persistent=resolved.facts.get(resolved.launch, PERSISTENT) is not None,
         loading=loading,
         may_be_negative=not never_negative(binary("-", op.stop, op.start), resolved.bounds),
     )
+
+
+def _is_iteration(op: Loop, resolved: Resolved) -> bool:
+    """Whether a loop is one iteration of a loop around it that skips some."""
+    return is_iteration(op, resolved.launch.body)
 
 
 def rings_of(resolved: Resolved) -> tuple[Ring, ...]:

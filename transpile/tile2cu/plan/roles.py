@@ -167,7 +167,7 @@ def producer(lowering: Lowering) -> Producer | None:
         ),
         rings=rings,
         stages=stages,
-        once=is_iteration(loop),
+        once=is_iteration(loop, resolved.launch.body),
         multicast=multicast or 0,
         multicast_rule=facts.rule(loop, MULTICAST_BLOCKS) if multicast is not None else "",
         persistent=persistent,

@@ -142,7 +142,7 @@ def mma_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or not pipeline.producer or not all_on_wgmma(op, context) or pipeline.stages < 2:
         return
-    if context.facts.get(op, SCHEDULE) is not None or is_iteration(op):
+    if context.facts.get(op, SCHEDULE) is not None or is_iteration(op, context.launch.body):
         return
     before, mmas = _ending(pipeline.body)
     if not mmas:
