@@ -14,7 +14,7 @@ def kernel(N):
             A_shared = T.alloc_shared((64, 64), "float16")
             B_shared = T.alloc_shared((64, 64), "float16")
             C_local = T.alloc_fragment((64, 64), "float32")
-            row = (bx - 3) // 2 * 128 + bx % 2 * 64 + 32
+            row = (bx - 3) // 2 * 128 + bx % 2 * 64 + 40
             T.clear(C_local)
             for k in T.Pipelined(1, num_stages=2):
                 T.copy(A[row, 0], A_shared)
