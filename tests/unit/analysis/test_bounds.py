@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.signs import never_negative
 from tile2cu.core.dtype import BOOL, INT32, UINT8, UINT32
-from tile2cu.core.expr import Binary, Call, Expr, Named, Role, Unary, Var, binary, int_const
-from tile2cu.core.program import Assign, Declare, Launch, Let, Loop, LoopKind
+from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Role, Unary, Var, binary, int_const, walk, without_past
+from tile2cu.core.program import Assign, Buffer, Declare, Launch, Let, Loop, LoopKind, Scope, Stmt, Store
 from tile2cu.core.span import Span
 
 SPAN = Span("k.py", 1, 1, 2)
@@ -37,6 +38,10 @@ def bounds(grid: Expr, stop: Expr = TURNS, step: int = 1) -> Bounds:
         body=(),
     )
     return Bounds(Launch(grid=(grid,), blocks=(BX,), threads=128, tiles=(), body=(loop,), span=SPAN))
+
+
+def launch_of(*body: Stmt) -> Launch:
+    return Launch(grid=(BLOCK,), blocks=(BX,), threads=128, tiles=(), body=body, span=SPAN)
 
 
 def test_a_tile_of_a_multiple_is_inside() -> None:
@@ -83,13 +88,50 @@ def test_an_index_that_may_be_negative_is_not_inside() -> None:
 def test_a_start_that_is_never_negative() -> None:
     known, start = bounds(ceildiv(SIZE, BLOCK)), Var(INT32, "start", Role.SCALAR)
     tile = binary("*", BX, BLOCK)
-    grouped = binary("*", binary("%", K, Call(INT32, "min", (BLOCK, binary("-", SIZE, BX)))), BLOCK)
-    assert all(map(known.never_negative, (tile, grouped, binary("+", tile, grouped), int_const(0))))
-    for open_ in (start, binary("-", tile, BLOCK), binary("*", binary("//", start, BLOCK), BLOCK), int_const(-1)):
-        assert not known.never_negative(open_)
-    assert known.never_negative(start, (binary(">=", start, int_const(0)),))
-    assert known.never_negative(binary("+", start, int_const(1)), (binary(">=", start, int_const(0)),))
-    assert not known.never_negative(start, (binary(">=", start, int_const(-1)),))
+    grouped = binary("*", binary("%", K, Call(INT32, "min", (BLOCK, SIZE))), BLOCK)
+    assert all(never_negative(each, known) for each in (tile, grouped, binary("+", tile, grouped), int_const(0)))
+    assert never_negative(Call(INT32, "max", (start, int_const(0))), known)
+    before = binary("//", binary("-", BX, int_const(1)), int_const(2))  # -1 in the first block
+    one_arm = Call(INT32, "if_then_else", (binary("<", BX, BLOCK), tile, before))
+    for open_ in (start, binary("-", tile, BLOCK), binary("*", binary("//", start, BLOCK), BLOCK), before, one_arm):
+        assert not never_negative(open_, known)
+    assert not never_negative(int_const(-1), known)
+    assert never_negative(start, known, (binary(">=", start, int_const(0)),))
+    assert never_negative(binary("+", start, int_const(1)), known, (binary(">=", start, int_const(0)),))
+    assert not never_negative(start, known, (binary(">=", start, int_const(-1)),))
+
+
+def test_the_rows_of_a_group_are_not_negative_below_the_number_of_tiles() -> None:
+    """The first row of a group, n // (p * c) * p, is below r where n < r * c; the group then has a row."""
+    rows, columns, panel = SIZE, BATCH, BLOCK
+    tile, known = Var(INT32, "tile", Role.LET), bounds(int_const(1))
+    start = binary("*", binary("//", tile, binary("*", panel, columns)), panel)
+    left = binary("-", rows, start)
+    below = binary("<", tile, binary("*", rows, columns))
+    assert never_negative(left, known, (below,)) and not never_negative(left, known)
+    assert not never_negative(left, known, (binary("<", tile, binary("*", rows, rows)),))
+    assert not never_negative(binary("-", columns, start), known, (below,))
+    inside = binary("%", binary("%", tile, binary("*", panel, columns)), Call(INT32, "min", (panel, left)))
+    assert never_negative(inside, known, (below,)) and not never_negative(binary("+", start, inside), known, (below,))
+    assert never_negative(binary("+", start, inside), known, (below, binary(">=", tile, int_const(0))))
+
+
+def test_a_name_has_the_value_that_it_was_given() -> None:
+    """It stands for its value where nothing in that changes; the element of a tensor that is written is another."""
+    table = Buffer(name="table", shape=(int_const(8),), dtype=INT32, scope=Scope.GLOBAL, span=SPAN)
+    element = Load(INT32, table, (int_const(0),))
+    one, other = (Var(INT32, name, Role.LET) for name in ("one", "other"))
+    lets = [Let(var=one, value=element, span=SPAN), Let(var=other, value=element, span=SPAN)]
+    write = Store(buffer=table, indices=(int_const(0),), value=binary("+", one, int_const(1)), span=SPAN)
+    kept = Bounds(launch_of(*lets))
+    assert kept.linear(one).terms == kept.linear(other).terms and kept.expanded(one) == element
+    written = Bounds(launch_of(lets[0], write, lets[1]))
+    assert written.linear(one).terms != written.linear(other).terms
+    assert without_past(written.expanded(binary("+", one, BLOCK))) == binary("+", one, BLOCK)
+    assert table in [part.buffer for part in walk(written.expanded(one)) if isinstance(part, Load)]
+    variable = Var(INT32, "v", Role.MUTABLE)
+    assigned = Bounds(launch_of(Let(var=one, value=variable, span=SPAN)))
+    assert assigned.expanded(one) != variable and assigned.linear(one).terms != assigned.linear(variable).terms
 
 
 def test_min_bounds_a_loop_from_above() -> None:
