@@ -362,6 +362,19 @@ KERNELS: dict[str, tuple[str, int, str]] = {
         Y[0, t] = S[t]
         """,
     ),
+    "agree-on-branches": (
+        "cuda:sm_80",
+        128,
+        """
+        for i, j in T.Parallel(2, 64):
+            Y[i, j] = i + j
+        if Y[0, 5] > 4:
+            for i, j in T.Parallel(2, 64):
+                Y[i, j] = X[i, j]
+            for i, j in T.Parallel(2, 64):
+                Y[i + 2, j] = Y[1 - i, 63 - j] * 2
+        """,
+    ),
     "split-branches": (
         "cuda:sm_80",
         128,

@@ -6,16 +6,14 @@ from functools import cached_property
 from tile2cu.analysis.accesses import expressions, value_after
 from tile2cu.analysis.bounds import bounds_of
 from tile2cu.analysis.groups import group_of
-from tile2cu.analysis.uniformity import BLOCK_MEMORY, MEMORY, uniformity_of
+from tile2cu.analysis.uniformity import MEMORY, uniformity_of
 from tile2cu.analysis.uses import names_of, unused
-from tile2cu.core.dtype import BOOL, INT32
-from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, walk
-from tile2cu.core.program import Buffer, If, Launch, Let, Stmt, Store, While
+from tile2cu.core.program import Buffer, If, Launch, Let, Stmt, Store
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 
 _ELECTED = "One thread of the group updates the element, once"
-_VOTE = "All threads go one way, also where another block writes meanwhile what they ask"
 _WHY = "Every thread writes this value: all have read the element when the first does"
 
 
@@ -36,7 +34,6 @@ class _Writer:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.known, self.bounds = uniformity_of(launch, MEMORY), bounds_of(launch)
-        self.alone = uniformity_of(launch, BLOCK_MEMORY)  # whatever other blocks write meanwhile
 
     @cached_property
     def names(self) -> set[str]:
@@ -50,27 +47,9 @@ class _Writer:
             case Store() if stmt.buffer.scope in MEMORY:
                 return self.store(stmt)
             case _ if all(map(self.known.holds, expressions(stmt))):
-                changed = with_bodies(stmt, self.body)
-                return (stmt if changed is stmt else self.taken_by_all(changed),)
+                return (with_bodies(stmt, self.body),)
             case _:
                 return (stmt,)
-
-    def taken_by_all(self, stmt: Stmt) -> Stmt:
-        """A branch or loop in which all threads meet at barriers: they must agree on what they read from tensors.
-
-        Errors: T2C-P002 where they read a trip count.
-        """
-        if all(map(self.alone.holds, expressions(stmt))):
-            return stmt
-        if isinstance(stmt, If | While):
-            vote = Call(BOOL, "any_of_block", (stmt.condition,))
-            return replace(stmt, condition=vote, comments=(*stmt.comments, _VOTE))
-        raise Tile2CuError(
-            "T2C-P002",
-            "a barrier is needed in this loop, whose trip count threads may read at different times",
-            stmt.span,
-            help="read it before the loop to shared memory, or do what the loop does in one thread",
-        )
 
     def update(self, stmt: Store) -> Expr | None:
         """The value of a uniform update; None for other stores."""

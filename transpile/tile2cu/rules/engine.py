@@ -41,6 +41,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.rebuild import with_instead
 from tile2cu.passes import (
+    AGREE_ON_BRANCHES,
     CLAIMS_OF_ASKED,
     COPY_OPERAND,
     FOR_PRODUCERS,
@@ -60,6 +61,7 @@ from tile2cu.passes import (
     Watch,
     accepted,
 )
+from tile2cu.passes.agree_on_branches import agreed_around
 from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
 from tile2cu.passes.predicate_exits import exits_around
@@ -281,6 +283,8 @@ def _remedy(launch: Launch, error: Elsewhere | InDivergentCode | ReadsWhatOthers
         return None if staged is None else (STAGE_THROUGH_SHARED, normal_form(staged))
     if isinstance(error, ReadsWhatOthersWrite):
         return READ_FIRST, reads_first(launch, error.op)
+    if (agreed := agreed_around(launch, error.op)) is not None:
+        return AGREE_ON_BRANCHES, agreed
     if (split := split_before(launch, error.op)) is not None:
         return SPLIT_BRANCHES, split
     predicated = exits_around(launch, error.op)

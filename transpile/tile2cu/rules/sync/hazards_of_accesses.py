@@ -12,7 +12,7 @@ from tile2cu.analysis.accesses import (
     shared,
 )
 from tile2cu.analysis.sync_calls import awaits_stores
-from tile2cu.analysis.uniformity import BLOCK_MEMORY, uniformity_of
+from tile2cu.analysis.uniformity import BLOCK_MEMORY, MEMORY, uniformity_of
 from tile2cu.core.decisions import (
     ALIASING,
     PROLOGUE_LOADS,
@@ -46,6 +46,7 @@ class Accesses:
         self.context = context
         # The barriers that are placed here order shared memory, not the accesses of other blocks to tensors.
         self.uniformity = uniformity_of(context.launch, BLOCK_MEMORY)
+        self.at_one_time = uniformity_of(context.launch, MEMORY)
         self.owners = Owners(context, self.uniformity)
         self.conditions: Conditions = ()  # of the branches on the thread index around the current statement
         self.aliasing: Aliasing = context.facts.get(context.launch, ALIASING) or Aliasing(())
@@ -183,9 +184,19 @@ class Accesses:
             self.part_barriers.setdefault(id(stmt), (stmt, self.part[1], {}))[2].update(hazards)
             return
         if divergent is not None:
-            raise _in_divergent_code(stmt, divergent)
+            raise _in_divergent_code(stmt, divergent, self.may_agree(divergent))
         known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
         known |= hazards
+
+    def may_agree(self, stmt: If | While | Loop) -> bool:
+        """Whether a branch or loop diverges only where other blocks write what its threads read.
+
+        passes/agree_on_branches.py: the block can vote on a branch.
+        """
+        if isinstance(stmt, If):
+            return self.at_one_time.holds(stmt.condition)
+        asked = (stmt.condition,) if isinstance(stmt, While) else (stmt.start, stmt.stop, stmt.step)
+        return all(map(self.at_one_time.holds, asked)) and not self.at_one_time.is_left_by_some(stmt.body)
 
     def before_divergence(self, stmt: If | While | Loop, pending: Pending, around: If | While | Loop | None) -> Pending:
         """The barrier that some threads would need in a branch or loop, before it: all threads run it there.
@@ -235,20 +246,23 @@ class Accesses:
             and self.may_conflict(name, touches.get(name), name in writes, before)
         }
         if hazards and divergent is not None:
-            raise _in_divergent_code(stmt, divergent)
+            raise _in_divergent_code(stmt, divergent, self.may_agree(divergent))
 
     def body(self, body: tuple[Stmt, ...], pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """What is pending behind statements, in order."""
         raise NotImplementedError
 
 
-def _in_divergent_code(stmt: Stmt, divergent: If | While | Loop) -> InDivergentCode:
+_READS = "asks a tensor that the kernel writes: its threads may read different values"
+
+
+def _in_divergent_code(stmt: Stmt, divergent: If | While | Loop, reads: bool) -> InDivergentCode:
     what = "branch" if isinstance(divergent, If) else "loop"
     error = InDivergentCode(
         "T2C-P002",
         f"a barrier is needed here, inside a {what} that diverges within the block",
         stmt.span,
-        notes=(Note(f"the {what} depends on the thread", divergent.span),),
+        notes=(Note(f"the {what} {_READS if reads else 'depends on the thread'}", divergent.span),),
         help=f"move the copy out of the {what}, make it the same for all threads, or write all "
         "barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`",
     )

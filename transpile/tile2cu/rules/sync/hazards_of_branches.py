@@ -55,7 +55,7 @@ class Branches(Accesses):
             self.lenient = around is not None
             return inside(pending)
         except Tile2CuError:
-            self.lenient = True
+            self.lenient = not self.may_agree(stmt)
             before = self.before_divergence(stmt, pending, around)
             try:
                 return inside(before)
