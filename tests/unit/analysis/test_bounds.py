@@ -130,6 +130,8 @@ def test_a_name_has_the_value_that_it_was_given() -> None:
     assert without_past(written.expanded(binary("+", one, BLOCK))) == binary("+", one, BLOCK)
     assert table in [part.buffer for part in walk(written.expanded(one)) if isinstance(part, Load)]
     variable = Var(INT32, "v", Role.MUTABLE)
+    counted = bounds(int_const(1), variable)  # the variable may have changed in the loop that counted to it
+    assert not never_negative(binary("-", variable, K), counted)
     assigned = Bounds(launch_of(Let(var=one, value=variable, span=SPAN)))
     assert assigned.expanded(one) != variable and assigned.linear(one).terms != assigned.linear(variable).terms
 
