@@ -251,8 +251,8 @@ class Bounds:
             case Var() if index in self._values:
                 return self.end_of(self._values[index], given)
             case Var() if index in self._ranges:
-                end = self.expanded(self._ranges[index][1])
-                return None if any(map(self._may_change, walk(end))) else factors(end)
+                stop = self.expanded(self._ranges[index][1])
+                return None if any(map(self._may_change, walk(stop))) else factors(stop)
             case Binary(op="%", rhs=rhs):
                 return factors(self.expanded(rhs))
             case Binary(op="//", lhs=lhs, rhs=rhs):
