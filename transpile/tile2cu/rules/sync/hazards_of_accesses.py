@@ -65,7 +65,7 @@ class Accesses:
         self.own = ordered_by_user(context) if context.program.own_barriers else ping_pong_tile(context)
         self.exchanged_tiles = exchanged_tiles(context)
         self.tensors = tensors_read_again(context)
-        self.lenient = True  # with tensors in divergent code
+        self.lenient = True  # with writes of several threads to a tensor in divergent code
         self.broken = self.continued = Pending()  # what is pending where the current loop, or its iteration, is left
         found = context.facts.get(context.launch, PROLOGUE_LOADS)
         schedules = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
@@ -173,11 +173,15 @@ class Accesses:
         return {name: Hazard(name, "written") for name in self.names(pending.written) & read}
 
     def all_come(self, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> dict[str, Hazard]:
-        """The hazards that a barrier here ends: in divergent code, those of tensors are the user's."""
+        """The hazards that a barrier here ends.
+
+        Which of several threads' values an element of a tensor keeps (WAW) is the user's in divergent code: threads
+        that get their places from an atomic counter write no element twice.
+        """
         if divergent is None or not self.lenient:
             return hazards
         names = {tensor.name for tensor in self.tensors}
-        return {name: hazard for name, hazard in hazards.items() if name not in names}
+        return {name: hazard for name, hazard in hazards.items() if name not in names or hazard.order != "WAW"}
 
     def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> None:
         if self.part is not None and self.part[0] is divergent:
