@@ -375,6 +375,23 @@ KERNELS: dict[str, tuple[str, int, str]] = {
                 Y[i + 2, j] = Y[1 - i, 63 - j] * 2
         """,
     ),
+    "sync-iterations": (
+        "cuda:sm_80",
+        128,
+        """
+        S = T.alloc_shared((2,), "int32")
+        t = T.get_thread_binding()
+        if t == 0:
+            S[0] = 5
+            S[1] = 0
+        while S[0] > 0:
+            if t == 5:
+                S[0] = S[0] - 1
+            if t == 77:
+                S[1] = S[1] + 2
+        Y[t % 2, t % 64] = S[1]
+        """,
+    ),
     "split-branches": (
         "cuda:sm_80",
         128,

@@ -186,6 +186,7 @@ IN_PLACE_UPDATES = "in-place-updates"
 STORES_INSTEAD = "stores-to-copies"
 SPLIT_BRANCHES = "split-branches"
 AGREE_ON_BRANCHES = "agree-on-branches"
+SYNC_ITERATIONS = "sync-iterations"
 
 # Rewrites that rules ask for while layouts are decided: all decisions are made again after each.
 ASKED = {
@@ -198,6 +199,7 @@ ASKED = {
     READ_FIRST: "A statement in which threads read elements that others write is two: all have read before any writes.",
     AGREE_ON_BRANCHES: "A block votes on a branch or loop that asks a tensor which the kernel writes, and in which a"
     " barrier is needed: its threads read the tensor at different times.",
+    SYNC_ITERATIONS: "A barrier ends each iteration of a `while` whose condition reads what the iterations write.",
     SPLIT_BRANCHES: "A divergent branch in which a barrier is needed is split: all threads reach the barrier between.",
     STORES_INSTEAD: "A loop that stores a result's transpose, or a result on a condition, is a copy; one that may begin"
     " at a negative coordinate has a branch.",

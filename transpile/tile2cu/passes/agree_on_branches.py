@@ -30,10 +30,17 @@ def agreed_around(launch: Launch, stmt: Stmt) -> Launch | None:
     return None
 
 
+def reached_by_all(launch: Launch, stmt: Stmt) -> bool:
+    """Whether all threads of a block reach a statement equally often, whatever other blocks write meanwhile."""
+    alone = uniformity_of(launch, BLOCK_MEMORY)
+    return all(alone.holds(expr) for _, asked in _decisions(launch, stmt) for expr in asked)
+
+
 def _decisions(launch: Launch, stmt: Stmt) -> Iterator[tuple[If | While | Loop, tuple[Expr, ...]]]:
     """What decides, from the outermost on, whether a thread reaches a statement: where, and by which expressions."""
     alone = uniformity_of(launch, BLOCK_MEMORY)
-    for outer in around(launch.body, stmt):
+    again = (stmt,) if isinstance(stmt, While) else ()  # its condition is evaluated behind each iteration
+    for outer in (*around(launch.body, stmt), *again):
         match outer:
             case If() | While():
                 yield outer, (outer.condition,)

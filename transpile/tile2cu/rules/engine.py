@@ -55,6 +55,7 @@ from tile2cu.passes import (
     SPLIT_BRANCHES,
     STAGE_THROUGH_SHARED,
     STORES_INSTEAD,
+    SYNC_ITERATIONS,
     UNSTAGE_RESULTS,
     Needs,
     RejectedPass,
@@ -69,6 +70,7 @@ from tile2cu.passes.read_first import reads_first
 from tile2cu.passes.register_operands import in_flight, in_registers, loaded
 from tile2cu.passes.split_branch import split_before
 from tile2cu.passes.stage_through_shared import through_shared
+from tile2cu.passes.sync_iterations import with_barrier_behind
 from tile2cu.rules.rule_order import groups, repeats
 from tile2cu.targets import Target
 
@@ -285,6 +287,8 @@ def _remedy(launch: Launch, error: Elsewhere | InDivergentCode | ReadsWhatOthers
         return READ_FIRST, reads_first(launch, error.op)
     if (agreed := agreed_around(launch, error.op)) is not None:
         return AGREE_ON_BRANCHES, agreed
+    if isinstance(error.op, While) and (ended := with_barrier_behind(launch, error.op)) is not None:
+        return SYNC_ITERATIONS, ended
     if (split := split_before(launch, error.op)) is not None:
         return SPLIT_BRANCHES, split
     predicated = exits_around(launch, error.op)

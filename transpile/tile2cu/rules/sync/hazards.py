@@ -77,8 +77,9 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     user disabled inserted barriers. Where the user writes all barriers, T.sync_threads() is the block's, even in
     divergent code. Statements are in order for all threads: the second arm of a branch finds what the first one wrote.
     In a branch that whole warps take, or lanes of one warp, a barrier of these threads orders them; another branch is
-    split at the barrier, and a loop that some threads leave has predicates. A block votes on a branch that asks a tensor
-    which the kernel writes: its threads read the element at different times, and all of them must meet at the barrier.
+    split at the barrier, and a loop that some threads leave has predicates. A block votes on a branch that asks
+    a tensor which the kernel writes, since its threads read the element at different times. A `while` that asks
+    what its iterations write has a barrier at the end of each.
 
     Gives: at which T.sync_threads() it is divergent; the hazards that a barrier before the statement ends, and those
     between iterations that a pipeline's barrier ends; nothing where none is needed. Whether the barrier ends reads
