@@ -18,4 +18,4 @@ def kernel(M, N, block_M=64):
 #    |
 # 11 |             B[bx, 0] = T.syncthreads_count(A[bx, 0] > 3)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = help: count in a shared tile with T.atomic_add, then T.sync_threads()
+#   = help: count or decide in a shared tile (T.atomic_add, or one thread), then T.sync_threads()

@@ -16,7 +16,13 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 _CHUNK_BYTES = 16  # contiguous under every swizzle: headers/tl/common/swizzle.h
 _VOTES = ("count_of_block", "any_of_block", "all_of_block")
 _ONLY_NVIDIA: Mapping[str, tuple[str, str]] = MappingProxyType(
-    dict.fromkeys(_VOTES, ("barrier that counts", "count in a shared tile with T.atomic_add, then T.sync_threads()"))
+    dict.fromkeys(
+        _VOTES,
+        (
+            "barrier that counts",
+            "count or decide in a shared tile (T.atomic_add, or one thread), then T.sync_threads()",
+        ),
+    )
     | dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), ("cp.async", "write T.copy"))
     | dict.fromkeys(
         (f"{name}_{rounding}" for name in ROUNDED for rounding in ROUNDINGS[1:]),
