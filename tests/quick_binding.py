@@ -1,7 +1,7 @@
 """Kernels for the CPU engine without a Python binding: ctypes calls the launcher in the kernel's own object.
 
 The runtime's way adds a process of cppimport, a compilation and a link by g++, a quarter of a small kernel's build; the
-kernel's code is the same. tests/unit/runtime, the tests marked `binding`, and kernels with a workspace take that way.
+kernel's code is the same. tests/unit/runtime and the tests marked `binding` take that way.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import ctypes
 import functools
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.built import built
 from tile2cu_runtime import binding, cache, paths
@@ -32,6 +33,14 @@ _NUMBERS = {
     "ptr": ctypes.c_uint64,
 }
 _RTLD_DI_LINKMAP = 2
+_SYMBOL_TABLE = 2  # SHT_SYMTAB
+
+
+class EngineMemory(NamedTuple):
+    """The engine's allocation, of bytes and whether they are initialised, and its release."""
+
+    alloc: Callable[[int, int], int]
+    free: Callable[[int], None]
 
 
 class Launcher:
@@ -43,7 +52,14 @@ class Launcher:
             for argument in manifest.arguments
         ]
         types = (*self._types, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-        self._launcher = ctypes.CFUNCTYPE(ctypes.c_int, *types)(entry_address(library))
+        entry = entry_address(library)
+        self._launcher = ctypes.CFUNCTYPE(ctypes.c_int, *types)(entry)
+        self._workspace_size: Callable[..., int] | None = None
+        if manifest.workspace:
+            offsets = symbols(library.read_bytes())
+            place = entry + offsets[f"{manifest.entry}_workspace_size"] - offsets[manifest.entry]
+            self._workspace_size = ctypes.CFUNCTYPE(ctypes.c_size_t, *(ctypes.c_int for _ in manifest.sizes))(place)
+            self._sizes = [manifest.arguments.index(size) for size in manifest.sizes]
 
     def call(self, *values: Any) -> int:
         *arguments, stream = values
@@ -51,7 +67,19 @@ class Launcher:
             float(value) if kind in (ctypes.c_float, ctypes.c_double) else int(value)
             for kind, value in zip(self._types, arguments, strict=True)
         ]
-        return int(self._launcher(*numbers, None, 0, stream))
+        with self._workspace(numbers) as (workspace, size):
+            return int(self._launcher(*numbers, workspace, size, stream))
+
+    @contextmanager
+    def _workspace(self, numbers: list[int | float]) -> Iterator[tuple[int | None, int]]:
+        """The workspace of a call with these arguments, and its bytes: as in a binding, the engine's memory."""
+        size = self._workspace_size(*(numbers[index] for index in self._sizes)) if self._workspace_size else 0
+        memory = engine_memory().alloc(size, 0) if size else None
+        try:
+            yield memory, size
+        finally:
+            if memory:
+                engine_memory().free(memory)
 
     def status_string(self, status: int) -> str:
         return str(_status_string()(status).decode())
@@ -66,6 +94,29 @@ def entry_address(library: Path) -> int:
     loaded, found = ctypes.CDLL(str(library)), ctypes.POINTER(ctypes.c_uint64)()
     assert ctypes.CDLL(None).dlinfo(ctypes.c_void_p(loaded._handle), _RTLD_DI_LINKMAP, ctypes.byref(found)) == 0
     return int(offset) + int(found[0])  # link_map begins with the difference of addresses
+
+
+def symbols(library: bytes) -> dict[str, int]:
+    """The offsets of a library's symbols, hidden ones too. [ELF-64 Object File Format, sections 3 and 5]"""
+    (table,), (size, count) = struct.unpack_from("<Q", library, 40), struct.unpack_from("<HH", library, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", library, table + size * number) for number in range(count)]
+    _, _, _, _, first, length, names, *_ = next(section for section in sections if section[1] == _SYMBOL_TABLE)
+    text = sections[names][4]
+    found = {}
+    for place in range(first, first + length, 24):
+        name, _, _, _, value, _ = struct.unpack_from("<IBBHQQ", library, place)
+        found[library[text + name : library.index(b"\0", text + name)].decode()] = value
+    return found
+
+
+@functools.cache
+def engine_memory() -> EngineMemory:
+    """The functions by which a binding has a workspace; the engine is loaded, its symbols are global."""
+    engine = ctypes.CDLL(None)
+    alloc, free = engine.tl_engine_alloc, engine.tl_engine_free
+    alloc.argtypes, alloc.restype = (ctypes.c_size_t, ctypes.c_int), ctypes.c_void_p
+    free.argtypes, free.restype = (ctypes.c_void_p,), None
+    return EngineMemory(alloc, free)
 
 
 def link(folder: Path, entry: str) -> Path:
@@ -88,7 +139,7 @@ class QuickLibrary(binding.Library):
 
 def quick_library(manifest: Manifest, folder: Path, build: Build, *, device: str) -> binding.Library:
     """As binding.build_library, and takes its place in tests."""
-    if device != "cpu" or manifest.workspace:
+    if device != "cpu":
         return _runtime_way(manifest, folder, build, device=device)
     sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
     key = cache.content_key(
