@@ -21,7 +21,7 @@ _PRECOMPILED = "precompiled.h"
 _PRECOMPILED_TEXT = """\
 #include <cstddef>
 #undef _GLIBCXX_USE_STD_SPEC_FUNCS
-#include <tl/tl.h>
+#include <{header}>
 """
 
 # Required by the CPU engine's headers: uint4 copies of half data alias, and 64-byte aligned values are passed by value.
@@ -71,17 +71,18 @@ def host_build(text_file: str, *, check: bool, warp_size: int = 32) -> Build:
     return Build(compile=command, link=(), identity=gxx.version)
 
 
-def precompiled_headers(build: Build) -> tuple[str, ...]:
+def precompiled_headers(build: Build, header: str = "tl/tl.h") -> tuple[str, ...]:
     """Flags for a precompiled header of the tl headers, which take three quarters of a host build's time; from the
     cache, or built with the same flags. g++ falls back to the headers if it does not match. It lacks the special
     functions of <cmath>.
     """
+    text = _PRECOMPILED_TEXT.format(header=header)
     flags = build.compile[1 : build.compile.index("-I")]
     headers = paths.headers_dir()
-    key = cache.content_key(build.identity, *flags, str(headers), cache.tree_key(headers), _PRECOMPILED_TEXT)
+    key = cache.content_key(build.identity, *flags, str(headers), cache.tree_key(headers), text)
 
     def make(temporary: Path, place: Path) -> None:
-        (temporary / _PRECOMPILED).write_text(_PRECOMPILED_TEXT, encoding="utf-8")
+        (temporary / _PRECOMPILED).write_text(text, encoding="utf-8")
         command = (build.compile[0], "-x", "c++-header", *flags[2:], "-I", str(headers), _PRECOMPILED)
         run_compiler(command, temporary, "the library's headers")
 
