@@ -295,15 +295,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 # The folders whose tests look at what kernels compute, not at how they are built.
 WITHOUT_BINDING = frozenset({"amdgcn", "conformance", "cpu", "host", "ptx"})
+BUILD_LIBRARY = binding.build_library
 
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_bindings(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Kernels for the CPU engine are called by ctypes, but in modules marked `binding`."""
+    """Kernels for the CPU engine are called by ctypes, but in modules and tests marked `binding`."""
     folder = request.path.relative_to(ROOT / "tests").parts[0]
     with pytest.MonkeyPatch.context() as patch:
         if folder in WITHOUT_BINDING and not request.node.get_closest_marker("binding"):
             patch.setattr(binding, "build_library", quick_library)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def whole_bindings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Single tests may be marked `binding`, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("binding"):
+            patch.setattr(binding, "build_library", BUILD_LIBRARY)
         yield
 
 

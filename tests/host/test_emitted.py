@@ -13,13 +13,13 @@ from comparison import on_cpu, rows_of
 from prebuilt import Text, texts
 from tile2cu_runtime import load_kernel
 
-pytestmark = pytest.mark.binding
-
 ROOT = Path(__file__).resolve().parents[2]
 # Texts with fixed sizes are for sizes that a GPU likes: tests/gpu runs them.
 SIZED = [text for text in texts(ROOT / "emitted/cuda/sm_80") if text.sizes]
 IN_TEST_EXAMPLES = {"linear", "linear_int4", "linear_residual", "rmsnorm", "rope"}
 TEXTS = [text for text in SIZED if text.manifest["kernel"] not in IN_TEST_EXAMPLES]
+# With the binding of users: one that has a workspace, which the binding allocates, and one without.
+BOUND = {bool(text.manifest["workspace"]): text.label for text in TEXTS}
 SCHEDULES = ("round-robin", "reverse", "shuffle")
 
 
@@ -30,7 +30,10 @@ def test_every_family_of_kernels_is_there() -> None:
     assert all(case in found for case in CASES.values())
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.label)
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(text, id=text.label, marks=[pytest.mark.binding] * (text.label in BOUND.values())) for text in TEXTS],
+)
 def test_matches_numpy_without_a_finding(text: Text) -> None:
     """Each call runs the threads in the next of three orders; the engine finds races in any of them."""
     runners = itertools.cycle([on_cpu(text, (schedule,)) for schedule in SCHEDULES])

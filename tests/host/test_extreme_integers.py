@@ -8,8 +8,6 @@ import pytest
 
 from tests.host.kernels import load_body
 
-pytestmark = pytest.mark.binding
-
 Operator = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 LOW, HIGH = -(2**31), 2**31 - 1

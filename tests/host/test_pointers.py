@@ -8,8 +8,6 @@ import pytest
 import tile2cu
 from tests.host.kernels import load_body
 
-pytestmark = pytest.mark.binding
-
 RNG = np.random.default_rng(6)
 
 
@@ -95,6 +93,7 @@ def scaled(N):
 """
 
 
+@pytest.mark.binding
 def test_arguments_that_are_addresses(tmp_path: Path) -> None:
     (tmp_path / "scaled.py").write_text(POINTERS, encoding="utf-8")
     kernel = tile2cu.load(tmp_path / "scaled.py", device="cpu", check=True, N=40)
