@@ -47,6 +47,12 @@ class VectorClocks {
   void join(Clock* into, const Clock* from) const {
     for (int column = 0; column < columns_; ++column) into[column] = std::max(into[column], from[column]);
   }
+  // What both know.
+  static void meet(Snapshot& common, const Clock* other) {
+    Clock* const own = common.data();
+    const int columns = int(common.size());
+    for (int column = 0; column < columns; ++column) own[column] = std::min(own[column], other[column]);
+  }
 
  private:
   int columns_ = 0;

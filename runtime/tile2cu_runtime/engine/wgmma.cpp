@@ -31,12 +31,8 @@ VectorClocks::Snapshot common_knowledge(Worker& worker) {
   const int first = first_thread(worker), end = first + threads_per_warpgroup;
   const Clock* base = worker.clocks.row(first);
   VectorClocks::Snapshot common(base, base + worker.clocks.columns());
-  for (int thread = first + 1; thread < end; ++thread) {
-    const Clock* row = worker.clocks.row(thread);
-    for (int column = 0; column < worker.clocks.columns(); ++column) {
-      if (column < first || column >= end) common[column] = std::min(common[column], row[column]);
-    }
-  }
+  for (int thread = first + 1; thread < end; ++thread) VectorClocks::meet(common, worker.clocks.row(thread));
+  std::copy(base + first, base + end, common.begin() + first);
   return common;
 }
 
@@ -47,9 +43,7 @@ VectorClocks::Snapshot common_fence(const Worker& worker) {
   for (int thread = first + 1; thread < first + threads_per_warpgroup && !common.empty(); ++thread) {
     const VectorClocks::Snapshot& knew = worker.threads[thread].knew_at_fence;
     if (knew.empty()) return {};
-    for (std::size_t column = 0; column < common.size(); ++column) {
-      common[column] = std::min(common[column], knew[column]);
-    }
+    VectorClocks::meet(common, knew.data());
   }
   return common;
 }
