@@ -38,7 +38,7 @@ def build(
     emitted(EXAMPLES / f"{example}.py", kind, folder)
     flags = [f"-I{headers_dir()}", *(word for path in includes for word in ("-isystem", path))]
     kernel = [gxx, "-x", "c++", *host_flags(check=False), *flags, "-c", f"{example}.cu"]
-    shim = [gxx, "-std=c++20" if kind == "torch" else "-std=c++17", "-O1", "-fPIC", "-Wall", "-Werror", "-DTL_ON_CPU"]
+    shim = [gxx, "-std=c++20" if kind == "torch" else "-std=c++17", "-O0", "-fPIC", "-Wall", "-Werror", "-DTL_ON_CPU"]
     shim += [f"-D{define}" for define in defines]
     kind = kind.replace("-", "_")
     objects = [f"{example}.o", f"{example}_{kind}.o"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 import warnings
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 import tile2cu
+from tests.host.tilelang_programs.forked import run
 from tile2cu.core.errors import Tile2CuError
 from tile2cu_runtime.errors import ArgumentError
 
@@ -30,13 +30,9 @@ def factories() -> ModuleType:
     return module
 
 
-def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tile2cu.tilelang", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-
-
 def test_an_unchanged_program_runs_to_its_own_asserts() -> None:
-    found = run("--device", "cpu", PROGRAMS / "eager.py", "--m", "64")
+    command = [sys.executable, "-m", "tile2cu.tilelang", "--device", "cpu", str(PROGRAMS / "eager.py"), "--m", "64"]
+    found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert "all checks passed" in found.stdout and "latency: " in found.stdout
     assert found.stderr.count('"tl.enable_fast_math" has no effect') == 1
