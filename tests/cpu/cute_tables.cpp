@@ -7,10 +7,7 @@
 
 #include <cstdio>
 
-#include "wgmma_descriptor.h"
-
 using namespace cute;
-namespace engine = tile2cu::engine;
 
 template <class Layout> void print(const char* name, Layout layout, int rows, int columns) {
   std::printf("\"%s\": [", name);
@@ -50,15 +47,6 @@ template <GMMA::Major major, class T, template <class> class Atom> void print_op
     std::printf("]");
   }
   std::printf("]");
-  // Where the CPU engine reads its chunks of 16 bytes, by the same descriptor.
-  const engine::Descriptor read(descriptor.desc_);
-  const auto address = [&](int row, int chunk) {
-    return major == GMMA::Major::MN ? engine::mn_major_address(read, row, chunk)
-                                    : engine::k_major_address(read, row, chunk);
-  };
-  constexpr int rows = major == GMMA::Major::MN ? k : mn;
-  std::printf(", ");
-  print("engine", address, rows, mn * 32 / 16 / rows);
   std::printf("}, ");
 }
 

@@ -1,11 +1,13 @@
 """The tables of test_layouts.py against CuTe's traits: a second reading of the manuals.
 
-Needs CUTLASS's headers (`pip install nvidia-cutlass`) and CUDA's, which come with nvcc.
+What CuTe prints is in cute_tables.json, as digests: g++ takes 15 s for its templates. Each night CuTe prints it anew,
+which needs CUTLASS's headers (`pip install nvidia-cutlass`) and CUDA's, which come with nvcc.
 """
 
 from __future__ import annotations
 
-import functools
+import ctypes
+import hashlib
 import importlib.util
 import json
 import subprocess
@@ -33,7 +35,7 @@ from tests.built import built
 from tile2cu_runtime.paths import engine_dir
 from tile2cu_runtime.ptx.wgmma import chunks_of
 
-pytestmark = pytest.mark.needs("cutlass", "nvcc")
+STORED = json.loads(Path(__file__).with_name("cute_tables.json").read_text(encoding="utf-8"))
 
 
 def cutlass_headers() -> Path:
@@ -50,24 +52,32 @@ def cuda_headers(nvcc: str) -> Path:
     return next(path for path in candidates if (path / "cuda_runtime.h").exists())
 
 
-@functools.cache
 def tables_of_cute(gxx: str, cuda: Path) -> dict[str, Any]:
     source = Path(__file__).with_name("cute_tables.cpp")
-    folders = [cutlass_headers(), cuda, cuda / "cccl", engine_dir()]
-    include = [flag for path in folders for flag in ("-I", str(path))]
+    include = [flag for path in (cutlass_headers(), cuda, cuda / "cccl") for flag in ("-I", str(path))]
     command = [gxx, "-std=c++17", "-w", *include, str(source), "-o", "tables"]
-    read = (source, cutlass_headers() / "cutlass" / "version.h", *engine_dir().glob("*.h"))
-    program = built("tables", [command], *read)
+    program = built("tables", [command], source, cutlass_headers() / "cutlass" / "version.h")
     printed = subprocess.run([program], capture_output=True, check=True, text=True).stdout
     # On the host CuTe has no addresses of shared memory: it says so, and takes 0.
     tables: dict[str, Any] = json.loads(printed.replace("ERROR: cast_smem_ptr_to_uint not supported but used.", ""))
     return tables
 
 
-@pytest.fixture
-def cute(gxx: str, nvcc: str) -> dict[str, Any]:
-    cutlass_headers()
-    return tables_of_cute(gxx, cuda_headers(nvcc))
+def digest(table: object) -> str:
+    return hashlib.sha256(json.dumps(table).encode()).hexdigest()[:32]
+
+
+def digests(tables: Any) -> Any:
+    """The same with a digest for each list."""
+    if isinstance(tables, dict):
+        return {name: digests(table) for name, table in tables.items()}
+    return digest(tables) if isinstance(tables, list) else tables
+
+
+@pytest.mark.nightly
+@pytest.mark.needs("cutlass", "nvcc")
+def test_the_tables_are_what_cute_prints(gxx: str, nvcc: str) -> None:
+    assert digests(tables_of_cute(gxx, cuda_headers(nvcc))) == STORED
 
 
 def linear(table: Table, threads: int, values: int, rows: int, *, swap: bool = False) -> list[list[int]]:
@@ -85,40 +95,63 @@ def linear(table: Table, threads: int, values: int, rows: int, *, swap: bool = F
         ("int4", (a_m16k64_int4, 32), (b_k64n8_int4, 16)),
     ],
 )
-def test_mma_tables(cute: dict[str, Any], name: str, a: tuple[Table, int], b: tuple[Table, int]) -> None:
-    assert cute[name]["a"] == linear(a[0], 32, a[1], 16)
-    assert cute[name]["b"] == linear(b[0], 32, b[1], 8, swap=True)
-    assert cute[name]["c"] == linear(c_m16n8, 32, 4, 16)
+def test_mma_tables(name: str, a: tuple[Table, int], b: tuple[Table, int]) -> None:
+    assert digest(linear(a[0], 32, a[1], 16)) == STORED[name]["a"]
+    assert digest(linear(b[0], 32, b[1], 8, swap=True)) == STORED[name]["b"]
+    assert digest(linear(c_m16n8, 32, 4, 16)) == STORED[name]["c"]
 
 
-def test_wgmma_table(cute: dict[str, Any]) -> None:
-    assert cute["wgmma d"] == linear(d_wgmma, 128, 64, 64)
+def test_wgmma_table() -> None:
+    assert digest(linear(d_wgmma, 128, 64, 64)) == STORED["wgmma d"]
 
 
 OPERANDS = [f"K, {span}, 16" for span in (128, 64, 32, 16)] + ["K, 128, 8", "K, 16, 8", "K, 64, 32"]
 OPERANDS += [f"MN, {span}, 16" for span in (128, 64, 32, 16)]
 
 
+MN = 128  # the operands' other extent than 32 bytes of K
+CHUNKS = """
+#include "wgmma_descriptor.h"
+extern "C" void chunks(unsigned long long bits, bool mn_major, int rows, int columns, long long* found) {
+  const tile2cu::engine::Descriptor descriptor(bits);
+  for (int row = 0; row < rows; ++row)
+    for (int chunk = 0; chunk < columns; ++chunk)
+      *found++ = mn_major ? tile2cu::engine::mn_major_address(descriptor, row, chunk)
+                          : tile2cu::engine::k_major_address(descriptor, row, chunk);
+}
+"""
+
+
+def chunks_of_engine(descriptor: int, rows: int, columns: int, *, mn_major: bool) -> np.ndarray:
+    """Where the CPU engine reads its chunks of 16 bytes, by this descriptor."""
+    command = ["g++", "-std=c++17", "-shared", "-fPIC", "-I", str(engine_dir()), "chunks.cpp", "-o", "chunks.so"]
+    library = built("chunks.so", [command], *sorted(engine_dir().glob("*.h")), texts={"chunks.cpp": CHUNKS})
+    found = np.empty((rows, columns), np.int64)
+    place = ctypes.c_void_p(found.ctypes.data)
+    ctypes.CDLL(str(library)).chunks(ctypes.c_uint64(descriptor), mn_major, rows, columns, place)
+    return found
+
+
 @pytest.mark.parametrize("by", ["engine", "ptx"])
 @pytest.mark.parametrize("name", OPERANDS)
-def test_wgmma_operands_are_read_as_cute_lays_them_out(cute: dict[str, Any], name: str, by: str) -> None:
+def test_wgmma_operands_are_read_as_cute_lays_them_out(name: str, by: str) -> None:
     """By the descriptor that CuTe itself makes; by the CPU engine, and by the PTX machine."""
-    operand = cute["operands"][name]
-    offsets = np.array(operand["offsets"])
+    operand = STORED["operands"][name]
     major, span, bits = name.split(", ")
     assert operand["descriptor"] >> 62 == {"16": 0, "128": 1, "64": 2, "32": 3}[span]
+    k = 256 // int(bits)
+    rows = k if major == "MN" else MN
     if by == "engine":
-        chunks = np.array(operand["engine"])
+        chunks = chunks_of_engine(operand["descriptor"], rows, MN * 2 // rows, mn_major=major == "MN")
     else:
-        chunks = chunks_of(operand["descriptor"], len(offsets), mn_major=major == "MN")
+        chunks = chunks_of(operand["descriptor"], MN, mn_major=major == "MN")
     each, size = 128 // int(bits), int(bits) // 8  # elements of a chunk, bytes of an element
-    along = offsets.T if major == "MN" else offsets
-    read = (chunks[:, :, None] + size * np.arange(each)).reshape(along.shape)
-    np.testing.assert_array_equal(read, along)
+    read = (chunks[:, :, None] + size * np.arange(each)).reshape(rows, -1)
+    assert digest((read.T if major == "MN" else read).tolist()) == operand["offsets"]
 
 
-def test_swizzle(cute: dict[str, Any]) -> None:
+def test_swizzle() -> None:
     elements = np.arange(64 * 64).reshape(64, 64)
     where = np.empty(64 * 64, int)
     where[swizzle_128(elements).reshape(-1)] = np.arange(64 * 64)
-    assert cute["swizzle"] == where.reshape(64, 64).tolist()
+    assert digest(where.reshape(64, 64).tolist()) == STORED["swizzle"]
