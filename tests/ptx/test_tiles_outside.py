@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests.ptx.test_cute import EXAMPLES, HOPPER, attention
+from tile2cu_runtime import Kernel
 
 pytestmark = pytest.mark.needs("cutlass", "nvcc")
 
@@ -42,11 +44,21 @@ END = 2**31
 AT = [(0, 0), (8, 8), (-8, 0), (0, -8), (END - 40, 0), (END - 1, 8), (0, END - 64), (8, END - 8), (END - 48, END - 64)]
 
 
-@pytest.mark.parametrize("store", [ROWS, pytest.param(COLUMNS, marks=pytest.mark.nightly)], ids=["rows", "columns"])
+def at(tile: np.ndarray, row: int, column: int, shape: tuple[int, int]) -> np.ndarray:
+    """-1, with the part of the tile that is inside."""
+    wanted = np.full(shape, -1.0)
+    places = [np.arange(extent) + start for extent, start in zip(tile.shape, (row, column), strict=True)]
+    inside = [(place >= 0) & (place < extent) for place, extent in zip(places, shape, strict=True)]
+    wanted[np.ix_(*(place[kept] for place, kept in zip(places, inside, strict=True)))] = tile[np.ix_(*inside)]
+    return wanted
+
+
+@pytest.mark.nightly  # for each change: test_attention_that_is_stored_at_any_place
+@pytest.mark.parametrize("store", [ROWS, COLUMNS], ids=["rows", "columns"])
 def test_boxes_without_coordinates_are_not_stored(store: str, tmp_path: Path) -> None:
     """TMA stores boxes of 16 rows and 64 columns: those behind the first may be at coordinates that wrap."""
     (tmp_path / "product.py").write_text(TEXT.replace("{store}", store), encoding="utf-8")
-    kernel = tile2cu.load(tmp_path / "product.py", device="ptx", target="cuda:sm_90a", style="cute")
+    kernel = tile2cu.load(tmp_path / "product.py", device="ptx", target=HOPPER, style="cute")
     assert "if (row >= 0 && vector * 8 >= 0) {" in kernel.source and "    tl::tma_store" in kernel.source
     a, b = (np.random.default_rng(n).integers(1, 4, (64, n)).astype(np.float16) for n in (64, 128))
     product = a.astype(float) @ b.astype(float)
@@ -54,8 +66,47 @@ def test_boxes_without_coordinates_are_not_stored(store: str, tmp_path: Path) ->
     for row, column in AT:
         result = np.full((136, 136), -1, np.float16)
         kernel(a, b, result, row, column // 8)
-        rows, columns = (np.arange(extent) + start for extent, start in zip(tile.shape, (row, column), strict=True))
-        wanted = np.full(result.shape, -1.0)
-        inside = np.ix_((rows >= 0) & (rows < 136), (columns >= 0) & (columns < 136))
-        wanted[np.ix_(rows[(rows >= 0) & (rows < 136)], columns[(columns >= 0) & (columns < 136)])] = tile[inside]
-        np.testing.assert_array_equal(result, wanted, err_msg=f"{row}, {column}")
+        np.testing.assert_array_equal(result, at(tile, row, column, result.shape), err_msg=f"{row}, {column}")
+
+
+# The example, with its output somewhere in a matrix of WIDTH columns.
+ANYWHERE = {
+    "@tilelang.jit(out_idx=[-1])": "@tilelang.jit",
+    "def attention(\n": "def attention(\n    rows,\n    columns,\n",
+    "        Output: T.Tensor(shape, dtype),\n": "        Output: T.Tensor((rows, columns), dtype),\n"
+    "        row: T.int32,\n        vector: T.int32,\n",
+    "Output[bz, bx * block_M : (bx + 1) * block_M, by, :]": "Output[row + bx * block_M, vector * 8 + by * dim]",
+}
+WIDTH = 264
+
+
+@pytest.fixture(scope="module")
+def anywhere(tmp_path_factory: pytest.TempPathFactory, quick_simulators: None) -> Kernel:
+    """Compiled once, as nvcc takes 20 s for it: the one kernel in CuTe's style that runs for each change on Hopper."""
+    text = (EXAMPLES / "attention.py").read_text(encoding="utf-8")
+    for old, new in ANYWHERE.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    folder = tmp_path_factory.mktemp("anywhere")
+    (folder / "attention.py").write_text(text, encoding="utf-8")
+    sizes = {"columns": WIDTH, "dim": 128, "block_M": 128, "block_N": 128, "threads": 256, "is_causal": False}
+    return tile2cu.load(folder / "attention.py", device="ptx", target=HOPPER, style="cute", **sizes)
+
+
+@pytest.mark.parametrize(("row", "column", "seq_len", "heads"), [(0, 0, 150, 2), *((*at, 33, 1) for at in AT)])
+def test_attention_that_is_stored_at_any_place(
+    anywhere: Kernel, row: int, column: int, seq_len: int, heads: int
+) -> None:
+    """A persistent kernel: Q in registers, a ring of stages for K and one for V, both MMAs in flight at once.
+
+    TMA stores it where its tile begins inside of the matrix, all threads do elsewhere.
+    """
+    assert "    if (row + work.bx * block_M >= 0 && vector * 8 + work.by * dim >= 0) {" in anywhere.source
+    assert "tl::tma_store_start" in anywhere.source
+    rng = np.random.default_rng(seq_len)
+    q, k, v = (rng.standard_normal((1, seq_len, heads, 128)).astype(np.float16) for _ in range(3))
+    result = np.full((160, WIDTH), -1, np.float16)
+    anywhere(q, k, v, result, row, column // 8)
+    padded = np.pad(q, ((0, 0), (0, -seq_len % 128), (0, 0), (0, 0)))  # rows behind the last query are stored, too
+    tile = attention(padded, k, v, is_causal=False)[0].reshape(-1, heads * 128)
+    np.testing.assert_allclose(result, at(tile, row, column, result.shape), atol=4e-3)
