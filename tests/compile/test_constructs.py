@@ -175,7 +175,7 @@ def _compiles_clean(text: str, target: str, nvcc: str, tmp_path: Path) -> str:
     for name, content in emitted.files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     arch = find(target).arch.removeprefix("sm_")
-    printed = compiles(nvcc_command(nvcc, arch, tmp_path / "small.cu", tmp_path / "small.o"))
+    printed = compiles(nvcc_command(nvcc, arch, tmp_path / "small.cu", tmp_path / "small.cubin", "-cubin"))
     assert "warning" not in printed.lower()
     assert "Potential Performance Loss" not in printed
     assert all(bytes_used == ("0", "0", "0") for bytes_used in SPILL.findall(printed)), printed

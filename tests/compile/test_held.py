@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.built import built
 from tests.compile.held import held_in_machine_code, held_in_ptx
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,10 +51,8 @@ MACHINE_CODE = """
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_operands_that_a_loop_keeps_have_registers_of_their_own(
-    nvcc: str, nvdisasm: str, name: str, tmp_path: Path
-) -> None:
-    ptx, machine_code = compiled(nvcc, nvdisasm, EMITTED / f"{name}.cu", tmp_path)
+def test_operands_that_a_loop_keeps_have_registers_of_their_own(nvcc: str, nvdisasm: str, name: str) -> None:
+    ptx, machine_code = compiled(nvcc, nvdisasm, EMITTED / f"{name}.cu")
     assert held_in_ptx(ptx) == HELD[name]
     assert held_in_machine_code(machine_code) == HELD[name]
 
@@ -75,15 +74,12 @@ def test_every_text_that_keeps_an_operand_is_among_these() -> None:
     assert keep == HELD.keys()
 
 
-def compiled(nvcc: str, nvdisasm: str, text: Path, folder: Path) -> tuple[str, str]:
-    """nvcc's PTX and nvdisasm's text of it."""
+def compiled(nvcc: str, nvdisasm: str, text: Path) -> tuple[str, str]:
+    """nvcc's PTX and nvdisasm's text of it. Several tests read those of one kernel, which is compiled once."""
     command = [
         nvcc, "-std=c++17", "-gencode=arch=compute_90a,code=sm_90a", f"-I{ROOT / 'headers'}", "-cubin", "-keep",
-        f"-keep-dir={folder}", "-o", str(folder / "text.cubin"), str(text),
+        "-o", "text.cubin", str(text),
     ]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True, timeout=300)
-    (ptx,) = folder.glob("*.ptx")
-    disassembled = subprocess.run(
-        [nvdisasm, "-c", str(folder / "text.cubin")], check=True, capture_output=True, text=True, timeout=300
-    )
-    return ptx.read_text(encoding="utf-8"), disassembled.stdout
+    cubin = built("text.cubin", [command], text, text.with_suffix(".h"))
+    disassembled = subprocess.run([nvdisasm, "-c", str(cubin)], check=True, capture_output=True, text=True, timeout=300)
+    return cubin.with_name(f"{text.stem}.ptx").read_text(encoding="utf-8"), disassembled.stdout

@@ -14,7 +14,8 @@ from tile2cu.core.origin import EmitOptions
 from tile2cu.emitter import Emitted
 from tile2cu.targets import find
 from tile2cu_runtime import hip
-from tile2cu_runtime.compilers import cutlass_include
+from tile2cu_runtime.compile import Build, precompiled_headers
+from tile2cu_runtime.compilers import cutlass_include, find_gxx
 
 HEADERS = Path(__file__).resolve().parents[2] / "headers"
 KERNEL = """
@@ -103,7 +104,11 @@ def test_names_that_others_have_compile(names: str, rotation: int, gxx: str, tmp
     emitted = emitted_with(words[rotation:] + words[:rotation], "cuda:sm_90a", EmitOptions(with_test=True))
     for file, content in emitted.files.items():
         (tmp_path / file).write_text(content, encoding="utf-8")
+    command = (gxx, "-x", "c++", "-std=c++17", "-Wno-unknown-pragmas", "-I", str(HEADERS))
+    headers = precompiled_headers(Build(compile=command, link=(), identity=find_gxx().version))
     for file in (*tmp_path.glob("*.cu"), *tmp_path.glob("*.cpp")):
-        command = [gxx, "-x", "c++", "-std=c++17", "-fsyntax-only", "-Wno-unknown-pragmas", f"-I{HEADERS}", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        # The self-test does not begin with the headers: it reads them as they are.
+        read = headers if file.suffix == ".cu" else ()
+        command_of_file = [*command, *read, "-fsyntax-only", str(file)]
+        done = subprocess.run(command_of_file, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[:2000]

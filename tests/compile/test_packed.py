@@ -47,7 +47,10 @@ def test_nvcc_compiles_without_warning(dtype: str, target: str, arch: str, nvcc:
     (emitted,) = emit_text(tmp_path / "both.py", kernel=None, target=find(target), bindings={})
     for name, content in emitted.files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
-    assert "warning" not in compiles(nvcc_command(nvcc, arch, tmp_path / "both.cu", tmp_path / "both.o")).lower()
+    assert (
+        "warning"
+        not in compiles(nvcc_command(nvcc, arch, tmp_path / "both.cu", tmp_path / "both.cubin", "-cubin")).lower()
+    )
 
 
 SPARSE = """
@@ -91,4 +94,7 @@ def test_sparse_products(target: str, arch: str, dtype: str, nvcc: str, tmp_path
     (emitted,) = emit_text(tmp_path / "thin.py", kernel=None, target=find(target), bindings={})
     for name, content in emitted.files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
-    assert "warning" not in compiles(nvcc_command(nvcc, arch, tmp_path / "thin.cu", tmp_path / "thin.o")).lower()
+    assert (
+        "warning"
+        not in compiles(nvcc_command(nvcc, arch, tmp_path / "thin.cu", tmp_path / "thin.cubin", "-cubin")).lower()
+    )

@@ -68,7 +68,7 @@ def emitted(folder: Path, target: str, votes: str) -> Path:
 def test_for_nvidia(arch: str, nvcc: str, tmp_path: Path) -> None:
     votes = "T.syncthreads_count(tx) + T.syncthreads_and(tx) + T.syncthreads_or(tx)"
     text = emitted(tmp_path, f"cuda:sm_{arch}", votes)
-    assert "warning" not in compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.o")).lower()
+    assert "warning" not in compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.cubin", "-cubin")).lower()
 
 
 EARLY = """
@@ -153,7 +153,7 @@ def test_groups_for_nvidia(arch: str, parts: dict[str, str], nvcc: str, tmp_path
     (made,) = tile2cu.emit(source, target=f"cuda:sm_{arch}").values()
     for name, text in made.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    printed = compiles(nvcc_command(nvcc, arch, tmp_path / "work_in_groups.cu", tmp_path / "kernel.o"))
+    printed = compiles(nvcc_command(nvcc, arch, tmp_path / "work_in_groups.cu", tmp_path / "kernel.cubin", "-cubin"))
     assert "warning" not in printed.lower()
 
 

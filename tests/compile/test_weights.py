@@ -1,7 +1,6 @@
 """What docstrings say of softmax weights: the exponent of each is one FMA in machine code, by nvcc's defaults."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +10,11 @@ _WRITES = re.compile(r"\b(FFMA|FMUL|FADD|MUFU\.EX2)(?:\.\w+)*\s+(R\d+),\s*(.*?)\
 
 
 @pytest.mark.parametrize("name", ["flash_decoding", "mla_decode", "attention"])
-def test_exponents_of_weights_are_one_fma(nvcc: str, nvdisasm: str, name: str, tmp_path: Path) -> None:
+def test_exponents_of_weights_are_one_fma(nvcc: str, nvdisasm: str, name: str) -> None:
     """The operand of each ex2 is an FMA, or a product, as for the factor of a row, and no difference of products."""
     source = (EMITTED / f"{name}.cu").read_text(encoding="utf-8")
     assert "(one FMA, the compilers' default)" in source.replace("\n// ", " ")
-    _, machine_code = compiled(nvcc, nvdisasm, EMITTED / f"{name}.cu", tmp_path)
+    _, machine_code = compiled(nvcc, nvdisasm, EMITTED / f"{name}.cu")
     of_kernels = [each for each in machine_code.split(".section\t.text.")[1:] if "combine" not in each.split(",")[0]]
     assert len(of_kernels) == 1
     last: dict[str, str] = {}
