@@ -104,12 +104,13 @@ def examples() -> Iterator[Kernel]:
             yield Kernel(rule, dedent(each.statements).strip("\n"), each.threads, each.target)
 
 
-def mutated() -> Iterator[Kernel]:
-    """The examples, and their mutants."""
-    for each in examples():
-        yield each
-        for statements in mutants(each.statements):
-            yield Kernel(each.rule, statements, each.threads, each.target)
+def mutated(random: Random) -> Iterator[Kernel]:
+    """Examples, or a mutant of each, without end: to write all 5000 mutants takes longer than to run a few."""
+    all_examples = list(examples())
+    while True:
+        each = random.choice(all_examples)
+        statements = random.choice([each.statements, *mutants(each.statements)])
+        yield Kernel(each.rule, statements, each.threads, each.target)
 
 
 def with_results(kernel: Kernel, random: Random) -> Kernel:

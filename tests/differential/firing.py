@@ -72,8 +72,7 @@ def of_own_kernels() -> Iterator[Fired]:
 
 
 def of_mutants(count: int, random: Random) -> Iterator[Fired]:
-    every = list(mutated())
-    for each in random.sample(every, min(count, len(every))):
+    for each in islice(mutated(random), count):
         program = each.program
         if program is not None:
             yield firing(program, each.target)
