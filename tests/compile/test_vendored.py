@@ -215,6 +215,7 @@ int main() {
 
 @pytest.mark.needs("cmake")
 def test_its_cmake_builds_for_a_cpu_with_checks(gxx: str, tmp_path: Path) -> None:
+    """The engine's sources without a warning."""
     folder = vendored(tmp_path / "out", EXAMPLES / "vector_add.py", "--with-cpu")
     declared = re.search(r"vector_add\(([^)]*)\);", (folder / "kernels/vector_add.h").read_text(encoding="utf-8"))
     assert declared
@@ -225,6 +226,7 @@ def test_its_cmake_builds_for_a_cpu_with_checks(gxx: str, tmp_path: Path) -> Non
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(engine LANGUAGES CXX)\n"
         "set(TILE2CU_CPU ON)\nset(TILE2CU_CHECK ON)\nadd_subdirectory(out)\n"
+        "target_compile_options(tile2cu_engine PRIVATE -Wall -Wextra -Werror)\n"
         "add_executable(sound sound.cpp)\ntarget_link_libraries(sound tile2cu_kernels)\n"
         "add_executable(faulty faulty.cpp)\ntarget_link_libraries(faulty tile2cu_kernels)\n",
         encoding="utf-8",
