@@ -30,7 +30,7 @@ def integers(*shape: int) -> np.ndarray:
 ONE_WARP = {"block_M": 32, "block_N": 32, "threads": 32}
 
 
-@pytest.mark.nightly  # for each change: test_attention_that_is_stored_at_any_place, and tests/golden
+@pytest.mark.nightly  # for each change: test_cute_kernel.py, and tests/golden
 @pytest.mark.parametrize("sizes", [(136, 264, 72), (131, 77, 45), (1, 8, 1), (5, 3, 0)])
 @pytest.mark.parametrize("tile", [ONE_WARP, {}], ids=["one warp", "four"])
 def test_gemm_relu(tile: dict[str, int], sizes: tuple[int, int, int]) -> None:
@@ -216,7 +216,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, is_causal: bool) -
 
 
 @pytest.mark.parametrize("shape", [(1, 150, 2, 128), (2, 64, 1, 128), (1, 1, 1, 128)])
-@pytest.mark.nightly  # for each change: test_attention_that_is_stored_at_any_place
+@pytest.mark.nightly  # for each change: test_cute_kernel.py
 @pytest.mark.parametrize("is_causal", [True, False])
 def test_attention(shape: tuple[int, ...], is_causal: bool) -> None:
     """The first MMA's accumulator is the second's A operand, from lane to lane the same registers."""
@@ -295,66 +295,13 @@ def test_gemv_of_4_bits_with_partial_sums_of_half(sizes: tuple[int, int, int]) -
     assert found.tobytes() == load("dequant", "tl", kernel="dequant_gemv")(x, packed, scale, zero).tobytes()
 
 
-PIECES = """
-import tilelang
-import tilelang.language as T
-
-@tilelang.jit
-def pieces(M, N):
-    @T.prim_func
-    def main(
-        X: T.Tensor((M, N), "float32"),
-        Keep: T.Tensor((M, N), "bool"),
-        Columns: T.Tensor((4,), "int32"),
-        Sum: T.Tensor((N,), "float32"),
-        Total: T.Tensor((8, 64), "float32"),
-        Count: T.Tensor((4,), "int32"),
-    ):
-        with T.Kernel(T.ceildiv(M, 8), T.ceildiv(N, 64), threads=64) as (bx, by):
-            tile = T.alloc_shared((8, 64), "float32")
-            kept = T.alloc_fragment((8, 64), "float32")
-            column = T.alloc_fragment((8,), "float32")
-            chosen = T.alloc_fragment((4,), "int32")
-            largest = T.alloc_fragment((1,), "int32")
-            T.fill(tile, 1.0)
-            for i, j in T.Parallel(8, 64):
-                kept[i, j] = T.if_then_else(Keep[bx * 8 + i, by * 64 + j], X[bx * 8 + i, by * 64 + j], 0.0)
-            for i, j in T.Parallel(8, 64):
-                tile[i, j] = tile[i, j] + kept[i, j]
-            T.atomic_add(Total[0, 0], tile)
-            T.copy(Columns, chosen)
-            T.reduce_max(chosen, largest, dim=0)
-            T.copy(X[bx * 8 : bx * 8 + 8, largest[0]], column)
-            for i in T.Parallel(8):
-                T.atomic_add(Sum[largest[0]], column[i])
-            for i in T.Parallel(4):
-                T.atomic_max(Count[i], chosen[i] + by)
-
-    return main
-"""
-
-
-def test_pieces_of_a_kernel(tmp_path: Path) -> None:
-    """Fills and atomic sums of shared tiles, bool, columns of a tensor, fragments that every thread holds."""
-    (tmp_path / "pieces.py").write_text(PIECES, encoding="utf-8")
-    kernel = tile2cu.load(tmp_path / "pieces.py", device="ptx", style="cute")
-    x, keep = integers(11, 77).astype(np.float32), RNG.integers(0, 2, (11, 77)).astype(bool)
-    columns, count = np.array([3, 70, 5, 8], np.int32), np.zeros(4, np.int32)
-    sums, total = np.zeros(77, np.float32), np.zeros((8, 64), np.float32)
-    kernel(x, keep, columns, sums, total, count)
-    wanted = np.pad(x * keep, ((0, 5), (0, 51))).reshape(2, 8, 2, 64).sum(axis=(0, 2)) + 4
-    np.testing.assert_array_equal(total, wanted)
-    np.testing.assert_array_equal(sums, np.where(np.arange(77) == 70, 2 * x[:, 70].sum(), 0))
-    np.testing.assert_array_equal(count, columns + 1)
-
-
 # ---- sm_90a ---------------------------------------------------------------------------------------------------------
 
 HOPPER = "cuda:sm_90a"
 WIDE = {"block_N": 256, "block_K": 64, "threads": 256}
 
 
-@pytest.mark.nightly  # for each change: test_attention_that_is_stored_at_any_place
+@pytest.mark.nightly  # for each change: test_cute_kernel.py
 @pytest.mark.parametrize("sizes", [(136, 264, 72), (1, 8, 8), (200, 520, 136), (128, 256, 0)])
 def test_gemm_relu_by_tma_and_wgmma(sizes: tuple[int, int, int]) -> None:
     """A producer warp loads, warpgroups multiply operands in shared memory, warps store by TMA."""
@@ -406,7 +353,7 @@ def test_weights_that_are_written_while_an_mma_is_in_flight() -> None:
         np.testing.assert_array_equal(found, wanted.astype(np.float16))
 
 
-@pytest.mark.nightly  # for each change: test_attention_that_is_stored_at_any_place
+@pytest.mark.nightly  # for each change: test_cute_kernel.py
 @pytest.mark.parametrize(
     ("shape", "is_causal"),
     [

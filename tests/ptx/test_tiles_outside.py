@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import tile2cu
-from tests.ptx.test_cute import EXAMPLES, HOPPER, attention
-from tile2cu_runtime import Kernel
+from tests.ptx.test_cute import HOPPER
 
 pytestmark = pytest.mark.needs("cutlass", "nvcc")
 
@@ -53,7 +52,7 @@ def at(tile: np.ndarray, row: int, column: int, shape: tuple[int, int]) -> np.nd
     return wanted
 
 
-@pytest.mark.nightly  # for each change: test_attention_that_is_stored_at_any_place
+@pytest.mark.nightly  # for each change: test_cute_kernel.py
 @pytest.mark.parametrize("store", [ROWS, COLUMNS], ids=["rows", "columns"])
 def test_boxes_without_coordinates_are_not_stored(store: str, tmp_path: Path) -> None:
     """TMA stores boxes of 16 rows and 64 columns: those behind the first may be at coordinates that wrap."""
@@ -67,46 +66,3 @@ def test_boxes_without_coordinates_are_not_stored(store: str, tmp_path: Path) ->
         result = np.full((136, 136), -1, np.float16)
         kernel(a, b, result, row, column // 8)
         np.testing.assert_array_equal(result, at(tile, row, column, result.shape), err_msg=f"{row}, {column}")
-
-
-# The example, with its output somewhere in a matrix of WIDTH columns.
-ANYWHERE = {
-    "@tilelang.jit(out_idx=[-1])": "@tilelang.jit",
-    "def attention(\n": "def attention(\n    rows,\n    columns,\n",
-    "        Output: T.Tensor(shape, dtype),\n": "        Output: T.Tensor((rows, columns), dtype),\n"
-    "        row: T.int32,\n        vector: T.int32,\n",
-    "Output[bz, bx * block_M : (bx + 1) * block_M, by, :]": "Output[row + bx * block_M, vector * 8 + by * dim]",
-}
-WIDTH = 264
-
-
-@pytest.fixture(scope="module")
-def anywhere(tmp_path_factory: pytest.TempPathFactory, quick_simulators: None) -> Kernel:
-    """Compiled once, as nvcc takes 20 s for it: the one kernel in CuTe's style that runs for each change on Hopper."""
-    text = (EXAMPLES / "attention.py").read_text(encoding="utf-8")
-    for old, new in ANYWHERE.items():
-        assert text.count(old) == 1
-        text = text.replace(old, new)
-    folder = tmp_path_factory.mktemp("anywhere")
-    (folder / "attention.py").write_text(text, encoding="utf-8")
-    sizes = {"columns": WIDTH, "dim": 128, "block_M": 128, "block_N": 128, "threads": 256, "is_causal": False}
-    return tile2cu.load(folder / "attention.py", device="ptx", target=HOPPER, style="cute", **sizes)
-
-
-@pytest.mark.parametrize(("row", "column", "seq_len", "heads"), [(0, 0, 150, 2), *((*at, 33, 1) for at in AT)])
-def test_attention_that_is_stored_at_any_place(
-    anywhere: Kernel, row: int, column: int, seq_len: int, heads: int
-) -> None:
-    """A persistent kernel: Q in registers, a ring of stages for K and one for V, both MMAs in flight at once.
-
-    TMA stores it where its tile begins inside of the matrix, all threads do elsewhere.
-    """
-    assert "    if (row + work.bx * block_M >= 0 && vector * 8 + work.by * dim >= 0) {" in anywhere.source
-    assert "tl::tma_store_start" in anywhere.source
-    rng = np.random.default_rng(seq_len)
-    q, k, v = (rng.standard_normal((1, seq_len, heads, 128)).astype(np.float16) for _ in range(3))
-    result = np.full((160, WIDTH), -1, np.float16)
-    anywhere(q, k, v, result, row, column // 8)
-    padded = np.pad(q, ((0, 0), (0, -seq_len % 128), (0, 0), (0, 0)))  # rows behind the last query are stored, too
-    tile = attention(padded, k, v, is_causal=False)[0].reshape(-1, heads * 128)
-    np.testing.assert_allclose(result, at(tile, row, column, result.shape), atol=4e-3)
