@@ -21,6 +21,7 @@ from tile2cu.core.expr import (
     children,
     static_value,
     substitute,
+    variables_in,
     walk,
 )
 from tile2cu.core.memo import kept
@@ -148,7 +149,7 @@ def parts_of(stmts: Iterable[Stmt]) -> Iterator[Expr]:
 
 def variables(*exprs: Expr) -> set[Var]:
     """The variables that expressions mention."""
-    return {part for expr in exprs for part in walk(expr) if isinstance(part, Var)}
+    return set().union(*map(variables_in, exprs))
 
 
 def divisors(expr: Expr) -> Iterator[Expr]:

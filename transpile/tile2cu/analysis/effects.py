@@ -5,6 +5,7 @@ it, conditions and bounds included, with regions widened over its variables, so 
 are upper bounds: an access may not happen, but every access that happens is listed.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -526,7 +527,7 @@ def _boxes(found: Effects, change: Callable[[Extent], Extent]) -> Effects:
     def of(accesses: tuple[Access, ...]) -> Iterator[Access]:
         for access in accesses:
             box = tuple(map(change, access.box))
-            yield access if box == access.box else replace(access, box=box)
+            yield access if all(map(operator.is_, box, access.box)) else replace(access, box=box)
 
     return replace(found, reads=tuple(of(found.reads)), writes=tuple(of(found.writes)))
 

@@ -1,7 +1,7 @@
 """Liveness of shared tiles."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.accesses import buffers_read, overwrites, read_by_itself, touches
@@ -9,6 +9,7 @@ from tile2cu.analysis.control import steps
 from tile2cu.analysis.effects import own_effects
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.expr import Address, Expr, Load, Var, walk
+from tile2cu.core.fields import fields_of
 from tile2cu.core.memo import kept
 from tile2cu.core.program import (
     Break,
@@ -172,8 +173,8 @@ def _buffers_of(part: object) -> Iterator[Buffer]:
             for each in part:
                 yield from _buffers_of(each)
         case Stmt() | Region() | Range():
-            for field in fields(part):
-                yield from _buffers_of(getattr(part, field.name))
+            for each in fields_of(part).values():
+                yield from _buffers_of(each)
         case _:
             pass
 
@@ -187,6 +188,6 @@ def _buffer_of(expr: Expr) -> Buffer | None:
 @kept
 def _own_buffers(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers of a statement's own expressions: its condition, its bounds."""
-    parts = (getattr(stmt, field.name) for field in fields(stmt))
-    own = tuple(part for part in parts if not any(part is body for body in bodies(stmt)))
+    nested = bodies(stmt)
+    own = tuple(part for part in fields_of(stmt).values() if not any(part is body for body in nested))
     return frozenset(_buffers_of(own))

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.control import places
-from tile2cu.core.expr import Expr, Var, walk
+from tile2cu.core.expr import Expr, Var, variables_in
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Assign, Declare, Let, Loop, Parallel
 
@@ -25,4 +25,4 @@ def dependent(op: Parallel, variables: Collection[Var]) -> frozenset[Var]:
 
 def mentions(expr: Expr | None, found: Collection[Var]) -> bool:
     """Whether one of these variables occurs in an expression."""
-    return expr is not None and any(part in found for part in walk(expr) if isinstance(part, Var))
+    return expr is not None and any(var in found for var in variables_in(expr))

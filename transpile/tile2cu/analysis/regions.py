@@ -6,7 +6,20 @@ from dataclasses import dataclass
 from typing import cast
 
 from tile2cu.analysis.linear import Linear, linear_of
-from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, binary, int_const, static_value, substitute, walk
+from tile2cu.core.expr import (
+    Address,
+    Call,
+    Expr,
+    Load,
+    Role,
+    Var,
+    binary,
+    int_const,
+    static_value,
+    substitute,
+    variables_in,
+    walk,
+)
 
 Extent = tuple[Expr, Expr] | None  # (start, length) along one dimension, in elements; None: anywhere in it
 Box = tuple[Extent, ...]  # one Extent per dimension
@@ -28,35 +41,29 @@ def _is_pure(part: Expr) -> bool:
     return isinstance(part, Call) and part.function in ("min", "max", "ceildiv", "abs", "cast", "if_then_else")
 
 
-@functools.lru_cache(maxsize=1 << 14)
-def names(expr: Expr) -> frozenset[Var]:
-    """The variables of an expression."""
-    return frozenset(part for part in walk(expr) if isinstance(part, Var))
-
-
 def without(extent: Extent, local: frozenset[Var], values: Mapping[Var, Expr]) -> Extent:
     """An extent as it is known where `local` names are not: with their `values` in their place, else anywhere."""
     if extent is None:
         return None
     for _ in range(len(values) + 1 if values else 0):
-        if not any(var in values for end in extent for var in names(end)):
+        if all(variables_in(end).isdisjoint(values) for end in extent):
             break
         known = cast(Mapping[Expr, Expr], values)
         extent = (substitute(extent[0], known), substitute(extent[1], known))
-    if any(names(end) & local or not is_fixed(end) for end in extent):
+    if any(not variables_in(end).isdisjoint(local) or not is_fixed(end) for end in extent):
         return None
     return extent
 
 
 def over(extent: Extent, var: Var, start: Expr, count: Expr) -> Extent:
     """An extent widened over a variable that takes `count` values from `start`, by steps of 1; in elements."""
-    if extent is None or not any(var in names(end) for end in extent):
+    if extent is None or not any(var in variables_in(end) for end in extent):
         return extent
     first, length = extent
     found = linear_of(first)
     factor = found.terms.get(var, 0)
-    hidden = any(var in walk(atom) for atom in found.terms if atom != var)
-    if var in walk(length) or hidden or factor <= 0 or var in walk(start) or var in walk(count):
+    hidden = any(var in variables_in(atom) for atom in found.terms if atom != var)
+    if hidden or factor <= 0 or any(var in variables_in(each) for each in (length, start, count)):
         return None
     more = binary("*", int_const(factor), binary("-", count, int_const(1)))
     return substitute(first, {var: start}), binary("+", length, more)

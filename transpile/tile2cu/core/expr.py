@@ -241,6 +241,20 @@ def walk(expr: Expr) -> Iterator[Expr]:
     return iter((expr, *parts))
 
 
+def variables_in(expr: Expr) -> frozenset[Var]:
+    """The variables that an expression mentions."""
+    if not isinstance(expr, _HashedOnce):
+        return frozenset((expr,)) if isinstance(expr, Var) else _NO_VARIABLES
+    kept = expr.__dict__
+    if "_variables" not in kept:
+        kept["_variables"] = _NO_VARIABLES.union(*map(variables_in, children(expr)))
+    found: frozenset[Var] = kept["_variables"]
+    return found
+
+
+_NO_VARIABLES: frozenset[Var] = frozenset()
+
+
 def _below(expr: Expr) -> Iterator[Expr]:
     """All below an expression, outermost first."""
     pending = [*children(expr)[::-1]]
@@ -324,7 +338,18 @@ def with_changed_operands(expr: Expr, changed: Callable[[Expr], Expr]) -> Expr:
 def substitute(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
     """The expression with every occurrence of a key replaced by its value."""
     kinds = set(map(type, values))  # most keys are variables: the hash of another expression visits all below it
+    if kinds == {Var}:
+        return _with_values(expr, values)
     return rebuilt(expr, lambda part: values.get(part) if type(part) in kinds else None)
+
+
+def _with_values(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """The same where all keys are variables: parts without one of them stay the same."""
+    if isinstance(expr, Var):
+        return values.get(expr, expr)
+    if variables_in(expr).isdisjoint(values):
+        return expr
+    return with_changed_operands(expr, lambda operand: _with_values(operand, values))
 
 
 def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
@@ -467,8 +492,10 @@ def is_weak(expr: Expr) -> bool:
     match expr:
         case Const() | Named():
             return expr.weak
-        case Unary() | Binary():
-            return all(is_weak(child) for child in children(expr))
+        case Unary():
+            return is_weak(expr.operand)
+        case Binary():
+            return is_weak(expr.lhs) and is_weak(expr.rhs)
         case _:
             return False
 

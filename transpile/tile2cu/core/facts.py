@@ -91,10 +91,9 @@ class Facts:
         seen._decided, seen._reader, seen._readable = self._decided, reader, keys
         return seen
 
-    def read_since(self) -> frozenset[Place]:
+    def read_since(self) -> set[Place]:
         """The subjects and keys that were read since the last call, whether they were decided or not."""
-        found = frozenset(self._read)
-        self._read.clear()
+        found, self._read = self._read, set()
         return found
 
     def add(self, fact: Fact) -> bool:

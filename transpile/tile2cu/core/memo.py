@@ -1,8 +1,9 @@
 """Results that are kept with the frozen data that they are computed from."""
 
+import operator
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -18,20 +19,18 @@ def kept(function: Callable[P, T]) -> Callable[P, T]:
     name = f"{alone} with"
 
     @wraps(function)
-    def asked(*args: P.args, **options: P.kwargs) -> T:
-        memory: dict[str, Any] = args[0].__dict__
-        if len(args) == 1 and not options:
+    def asked(first: Any, *further: Any, **options: Any) -> Any:
+        memory: dict[str, Any] = first.__dict__
+        if not further and not options:
             if alone not in memory:
-                memory[alone] = function(*args, **options)
-            of_one: T = memory[alone]
-            return of_one
-        others = (*args[1:], *options.values())
+                memory[alone] = function(first)  # type: ignore[call-arg]
+            return memory[alone]
+        others = (*further, *options.values())
         results: dict[tuple[object, ...], tuple[tuple[object, ...], Any]] = memory.setdefault(name, {})
         key = (*map(id, others), *options)
         known = results.get(key)
-        if known is None or any(one is not other for one, other in zip(known[0], others, strict=True)):
-            known = results[key] = others, function(*args, **options)
-        found: T = known[1]
-        return found
+        if known is None or not all(map(operator.is_, known[0], others)):
+            known = results[key] = others, function(first, *further, **options)
+        return known[1]
 
-    return asked
+    return cast(Callable[P, T], asked)

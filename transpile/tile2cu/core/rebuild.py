@@ -1,10 +1,11 @@
 """Statements with parts replaced; unchanged parts stay the same object."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from tile2cu.core.expr import Expr, Load, rebuilt
+from tile2cu.core.fields import fields_of
 from tile2cu.core.program import Buffer, If, Loop, Range, Region, Stmt, While, bodies
 
 Body = tuple[Stmt, ...]
@@ -37,8 +38,9 @@ def _changed(part: Part, change: Callable[[Expr], Expr | None], of_buffer: Calla
                 parts = tuple(map(of, part))
                 return part if all(a is b for a, b in zip(parts, part, strict=True)) else parts
             case Stmt() | Region() | Range():
-                found = {field.name: of(getattr(part, field.name)) for field in fields(part)}
-                changes = {name: value for name, value in found.items() if value is not getattr(part, name)}
+                old = fields_of(part)
+                found = {name: of(value) for name, value in old.items()}
+                changes = {name: value for name, value in found.items() if value is not old[name]}
                 return replace(part, **changes) if changes else part  # type: ignore[arg-type]
             case _:
                 return part

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import TypeGuard
 
 from tile2cu.analysis.indexing import element_indices
 from tile2cu.analysis.masked_operands import masked_operands
 from tile2cu.analysis.uses import readers, statements, writers
 from tile2cu.core.decisions import PIPELINE, SCHEDULE
+from tile2cu.core.fields import fields_of
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Loop, Scope, Stmt
 from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline
 from tile2cu.emitter.contract import access_of
@@ -52,12 +53,12 @@ def _texts(part: object) -> Iterator[str]:
         case tuple():
             for each in part:
                 yield from _texts(each)
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            for each in fields_of(part).values():
+                yield from _texts(each)
         case Mapping():
             for each in part.values():
                 yield from _texts(each)
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            for member in fields(part):
-                yield from _texts(getattr(part, member.name))
 
 
 def debugging(

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 
+from tile2cu.core.fields import fields_of
 from tile2cu.styles.base.view import NO_SECTION, Declaration, KernelParts, Section
 
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # no member's name, and no file's ending
 
 
-_OF_READERS = (
-    *("comments", "notes", "provenance", "contract", "changes", "debugging", "title", "legend", "launching", "summary"),
+_OF_READERS = frozenset(
+    ("comments", "notes", "provenance", "contract", "changes", "debugging", "title", "legend", "launching", "summary")
 )
 
 
@@ -21,10 +22,10 @@ def words(part: object) -> frozenset[str]:
             return frozenset(_WORD.findall(part))
         case tuple():
             return frozenset().union(*map(words, part))
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            return words(tuple(value for name, value in fields_of(part).items() if name not in _OF_READERS))
         case Mapping():
             return words(tuple(part.values()))
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            return words(tuple(getattr(part, each.name) for each in fields(part) if each.name not in _OF_READERS))
         case _:
             return frozenset()
 

@@ -1,10 +1,11 @@
 """Unused tiles and named values: a compiler warns of them, and a reader looks for their use."""
 
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from tile2cu.analysis.lifetimes import buffers_in
-from tile2cu.core.expr import Address, Call, Expr, Var, walk
+from tile2cu.core.expr import Address, Call, Expr, Var, variables_in, walk
+from tile2cu.core.fields import fields_of
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Assign, Declare, Launch, Let, Parallel, Range, Region, Stmt
 from tile2cu.core.rebuild import Body, in_body
 
@@ -22,9 +23,9 @@ def without_unused(launch: Launch) -> Launch:
 
 def _without_unused_values(body: Body) -> Body:
     while True:
-        used = {part for expr in _expressions(body) for part in walk(expr) if isinstance(part, Var)}
+        used = frozenset[Var]().union(*map(_used, body))
 
-        def change(body: Body, at: int, used: set[Var] = used) -> Body | None:
+        def change(body: Body, at: int, used: frozenset[Var] = used) -> Body | None:
             stmt = body[at]
             if isinstance(stmt, Parallel):
                 inner = in_body(stmt.body, change)
@@ -47,22 +48,29 @@ def _only_gives_a_value(expr: Expr) -> bool:
     )
 
 
-def _expressions(part: object) -> Iterator[Expr]:
-    """All expressions of statements, without the variables that they define."""
-    match part:
+@kept
+def _used(stmt: Stmt) -> frozenset[Var]:
+    """The variables that a statement and all below it mention, but for those that they define."""
+    match stmt:
         case Assign(value=value) if not _only_gives_a_value(value):
-            yield from (part.var, value)
+            return _mentioned((stmt.var, value))
         case Let() | Assign():
-            yield part.value
+            return _mentioned(stmt.value)
         case Declare():
-            yield from _expressions(part.init)
-        case Expr():
-            yield part
-        case tuple():
-            for item in part:
-                yield from _expressions(item)
-        case Stmt() | Region() | Range():
-            for field in fields(part):
-                yield from _expressions(getattr(part, field.name))
+            return _mentioned(stmt.init)
         case _:
-            pass
+            return _mentioned(tuple(fields_of(stmt).values()))
+
+
+def _mentioned(part: object) -> frozenset[Var]:
+    match part:
+        case Expr():
+            return variables_in(part)
+        case Stmt():
+            return _used(part)
+        case tuple():
+            return frozenset[Var]().union(*map(_mentioned, part))
+        case Region() | Range():
+            return _mentioned(tuple(fields_of(part).values()))
+        case _:
+            return frozenset()

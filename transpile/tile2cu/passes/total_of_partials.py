@@ -74,8 +74,9 @@ class _Total:
 
 def _totals(launch: Launch) -> Iterator[_Total]:
     """The totals of a launch."""
+    partials = {update.buffer.memory for update in launch.statements if isinstance(update, Atomic)}
     for clear in statements(launch.body, Fill):
-        if clear.dst.buffer.scope is Scope.FRAGMENT and clear.dst.whole:
+        if clear.dst.buffer.memory in partials and clear.dst.buffer.scope is Scope.FRAGMENT and clear.dst.whole:
             total = _total(clear, block_of(launch.body, clear), launch)
             if total is not None:
                 yield total

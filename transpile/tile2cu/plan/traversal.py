@@ -1,8 +1,9 @@
 """The one traversal of a plan."""
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 
+from tile2cu.core.fields import fields_of
 from tile2cu.plan.ops import Op
 from tile2cu.plan.structure import Statement
 
@@ -22,4 +23,4 @@ def _operations(part: object, seen: set[int]) -> Iterator[Op]:
         seen.add(id(part))
         if isinstance(part, Op):
             yield part
-        yield from _operations(tuple(getattr(part, field.name) for field in fields(part)), seen)
+        yield from _operations(tuple(fields_of(part).values()), seen)

@@ -132,6 +132,11 @@ class Context:
         threads = self.sharing.get(id(subject), self.launch.threads)
         return self if threads == self.threads else replace(self, threads=threads)
 
+    def seen_by(self, rule: "Rule") -> "Context":
+        """The same context, with the facts that a rule may read."""
+        facts = self.facts.seen_by(rule.id, rule.keys)
+        return Context(self.program, self.launch, self.target, facts, self.bounds, self.threads, self.sharing)
+
     @property
     def statements(self) -> tuple[Stmt, ...]:
         """Every statement of the launch, outermost first."""
@@ -159,6 +164,11 @@ class Rule:
     @property
     def doc(self) -> str:
         return self.apply.__doc__ or ""
+
+    @functools.cached_property
+    def keys(self) -> frozenset[Key[Any]]:
+        """All keys that it may access."""
+        return frozenset((*self.reads, *self.absent, *self.writes))
 
 
 class Elsewhere(Tile2CuError):
@@ -365,13 +375,18 @@ def in_order(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], ...]:
     return groups(rules)
 
 
+@functools.lru_cache
+def by_phase(rules: tuple[Rule, ...]) -> dict[Phase, tuple[Rule, ...]]:
+    """The rules of each phase, in the table's order."""
+    return {phase: tuple(rule for rule in rules if rule.phase is phase) for phase in Phase}
+
+
 def _decide(context: Context, rules: tuple[Rule, ...]) -> Context:
     """Runs all rules, phase by phase; within a phase in the order of their declarations."""
     decider = _Decider(context)
-    for phase in Phase:
-        now = tuple(rule for rule in rules if rule.phase is phase)
+    for phase, now in by_phase(rules).items():
         if phase is Phase.FREE:
-            decider.free(now, tuple(rule for rule in rules if rule.phase is Phase.COMMON))
+            decider.free(now, by_phase(rules)[Phase.COMMON])
         else:
             for group in in_order(now):
                 decider.ask(group)
@@ -379,6 +394,7 @@ def _decide(context: Context, rules: tuple[Rule, ...]) -> Context:
     return context
 
 
+@functools.lru_cache
 def _ranks(rules: tuple[Rule, ...]) -> dict[str, int]:
     """The order in which facts are listed: that of their rules in the table, in any order of execution.
 
@@ -395,7 +411,7 @@ class _Decider:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.subjects = _subjects(context.launch)
-        self.of_rule: dict[Rule, list[Subject]] = {}
+        self.of_kinds: dict[tuple[type, ...], list[Subject]] = {}
         self.seen: dict[Rule, Context] = {}
         self.current: set[tuple[Rule, int]] = set()  # rules and subjects of which no fact that they read has changed
         self.readers: dict[Place, set[tuple[Rule, int]]] = {}
@@ -414,9 +430,9 @@ class _Decider:
 
     def about(self, rule: Rule) -> list[Subject]:
         """The subjects of a rule."""
-        if rule not in self.of_rule:
-            self.of_rule[rule] = [subject for subject in self.subjects if isinstance(subject, rule.on)]
-        return self.of_rule[rule]
+        if rule.on not in self.of_kinds:
+            self.of_kinds[rule.on] = [subject for subject in self.subjects if isinstance(subject, rule.on)]
+        return self.of_kinds[rule.on]
 
     def _apply(self, rule: Rule, subject: Subject) -> bool:
         """Whether a rule states a new fact; it is not asked again before a fact that it has read changes."""
@@ -434,8 +450,7 @@ class _Decider:
     def _asked(self, rule: Rule, subject: Subject) -> set[Place]:
         """Asks a rule about a subject; gives where it states new facts."""
         if rule not in self.seen:
-            keys = frozenset((*rule.reads, *rule.absent, *rule.writes))
-            self.seen[rule] = replace(self.context, facts=self.context.facts.seen_by(rule.id, keys))
+            self.seen[rule] = self.context.seen_by(rule)
         stated: set[Place] = set()
         for about, key, value in rule.apply(subject, self.seen[rule].of(subject)):
             if key not in rule.writes:

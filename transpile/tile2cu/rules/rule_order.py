@@ -1,5 +1,6 @@
 """The order of rules, which follows from the keys that each of them declares to read and to write."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -37,7 +38,8 @@ def groups(rules: Sequence[R], prefer: Callable[[R], float] | None = None) -> tu
     return tuple(found)
 
 
-def repeats(group: Sequence[Declared]) -> bool:
+@functools.cache
+def repeats(group: tuple[Declared, ...]) -> bool:
     """Whether facts of a group may lead to further facts of the group: it then iterates to a fixpoint."""
     return len(group) > 1 or bool(set(group[0].reads) & set(group[0].writes))
 

@@ -1,0 +1,8 @@
+"""The fields of frozen data, where all parts of it are visited."""
+
+from typing import Any
+
+
+def fields_of(part: Any) -> dict[str, Any]:
+    """The values of a dataclass's fields by their names, in order; `dataclasses.fields` is slower."""
+    return {name: getattr(part, name) for name in part.__dataclass_fields__}
