@@ -3,11 +3,13 @@
 Nothing here uses tile2cu: what tests compute from it is independent of the transpiler's data.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from random import Random
+from types import CodeType
 
 _CONSTANTS = re.compile(r"^\s*constexpr int ([^;{}]+);", re.M)
 _NAMED = re.compile(r"\bconst int ([^;{}]+);")
@@ -192,10 +194,15 @@ def _instance(host: str, namespace: str) -> int:
 
 def value(expression: str, values: Values) -> int:
     """What an integer expression of C++ is."""
+    return eval(_in_python(expression), {}, values)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _in_python(expression: str) -> CodeType:
     python = " ".join(expression.split()).replace("tl::", "").replace("/", "//")
     python = re.sub(r"!(?!=)", " not ", python.replace("&&", " and ").replace("||", " or "))
     python = re.sub(r"\bwork\.(?=\w)", "", python)  # members have the names of what fills them
-    return eval(_conditionals(python), {}, values)  # type: ignore[no-any-return]
+    return compile(_conditionals(python).strip(), expression, "eval")
 
 
 def _conditionals(text: str) -> str:

@@ -42,45 +42,46 @@ def test_no_sweep(size):
 """
 
 
+COLLECTED = """
+import sys
+import pytest
+
+for title, options in (("of every change", []), ("--nightly", ["--nightly"])):
+    print(title)
+    assert pytest.main([*sys.argv[1:], *options]) == 0
+"""
+
+
 @pytest.fixture(scope="module")
 def chosen(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[list[str]]]]:
-    """The cases of SWEEPS' tests, as lists of values, with and without --nightly."""
+    """The cases of SWEEPS' tests, as lists of values, of every change and with --nightly."""
     folder = tmp_path_factory.mktemp("sweeps")
     (folder / "test_sweeps.py").write_text(SWEEPS, encoding="utf-8")
     found: dict[str, dict[str, list[list[str]]]] = {}
-    for option in ("", "--nightly"):
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "tests.conftest",
-            "--collect-only",
-            "-q",
-            "--rootdir",
-            str(folder),
-        ]
-        lines = subprocess.run(
-            [*command, "-c", "/dev/null", *filter(None, [option]), "test_sweeps.py"],
-            cwd=folder, env={"PYTHONPATH": f"{root}:{root / 'runtime'}", "PATH": "/usr/bin:/bin"},
-            capture_output=True, text=True, check=True,
-        ).stdout.splitlines()  # fmt: skip
-        cases = found[option] = {}
-        for line in lines:
-            if "::" in line:
-                name, _, values = line.partition("::")[2].rstrip("]").partition("[")
-                cases.setdefault(name, []).append(values.split("-"))
+    cases: dict[str, list[list[str]]] = {}
+    arguments = ["-p", "tests.conftest", "--collect-only", "-q", "--rootdir", str(folder), "-c", "/dev/null"]
+    lines = subprocess.run(
+        [sys.executable, "-c", COLLECTED, *arguments, "test_sweeps.py"],
+        cwd=folder, env={"PYTHONPATH": f"{root}:{root / 'runtime'}", "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    for line in lines:
+        if line in ("of every change", "--nightly"):
+            cases = found[line] = {}
+        elif "::" in line:
+            name, _, values = line.partition("::")[2].rstrip("]").partition("[")
+            cases.setdefault(name, []).append(values.split("-"))
     return found
 
 
 def test_each_value_is_in_a_case(chosen: dict[str, dict[str, list[list[str]]]]) -> None:
-    cases = chosen[""]["test_values"]
+    cases = chosen["of every change"]["test_values"]
     assert [set(values) for values in zip(*cases, strict=True)] == [set("1234"), {"half", "float", "int"}, {"80", "90"}]
     assert len(cases) == 4
 
 
 def test_each_pair_is_in_a_case(chosen: dict[str, dict[str, list[list[str]]]]) -> None:
-    cases = chosen[""]["test_pairs"]
+    cases = chosen["of every change"]["test_pairs"]
     for one, other in itertools.combinations(range(3), 2):
         everything = {(case[one], case[other]) for case in chosen["--nightly"]["test_pairs"]}
         assert {(case[one], case[other]) for case in cases} == everything
@@ -88,15 +89,15 @@ def test_each_pair_is_in_a_case(chosen: dict[str, dict[str, list[list[str]]]]) -
 
 
 def test_only_named_parameters_count(chosen: dict[str, dict[str, list[list[str]]]]) -> None:
-    assert [chip for chip, _ in chosen[""]["test_one_parameter"]] == ["80", "90"]
+    assert [chip for chip, _ in chosen["of every change"]["test_one_parameter"]] == ["80", "90"]
 
 
 def test_every_third_case(chosen: dict[str, dict[str, list[list[str]]]]) -> None:
-    assert chosen[""]["test_every"] == [["0"], ["3"], ["6"]]
+    assert chosen["of every change"]["test_every"] == [["0"], ["3"], ["6"]]
 
 
 def test_other_tests_and_nights_have_all_cases(chosen: dict[str, dict[str, list[list[str]]]]) -> None:
-    assert len(chosen[""]["test_no_sweep"]) == 7
+    assert len(chosen["of every change"]["test_no_sweep"]) == 7
     assert {name: len(cases) for name, cases in chosen["--nightly"].items()} == {
         "test_values": 24, "test_pairs": 24, "test_one_parameter": 4, "test_every": 7, "test_no_sweep": 7,
     }  # fmt: skip

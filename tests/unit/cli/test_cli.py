@@ -418,30 +418,37 @@ def test_an_output_that_cannot_be_written_is_an_error(words: list[str]) -> None:
 
 
 _WITHOUT = """\
-import sys
+import contextlib, io, json, sys
 for name in ("cppimport", "filelock", "ml_dtypes", "numpy", "setuptools"):
     sys.modules[name] = None
 from tile2cu.cli import main
-sys.exit(main(sys.argv[1:]))
+for arguments in json.load(sys.stdin):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(arguments)
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
 """
 
 
 def test_only_running_needs_the_packages_of_the_runtime(tmp_path: Path) -> None:
-    def done(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", _WITHOUT, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert done(GEMM, "-o", str(tmp_path)).returncode == 0
-    assert done("check", GEMM, "-o", str(tmp_path)).returncode == 0
-    failed = done("run", GEMM, "--size", "M=16", "--size", "N=16", "--size", "K=16")
-    assert failed.returncode == 1 and "Traceback" not in failed.stderr
-    what, help = failed.stderr.splitlines()
+    commands = [
+        [GEMM, "-o", str(tmp_path)],
+        ["check", GEMM, "-o", str(tmp_path)],
+        ["run", GEMM, "--size", "M=16", "--size", "N=16", "--size", "K=16"],
+        ["review", GEMM, "-o", str(tmp_path / "page.html")],
+        ["resources", GEMM, "--target", "hip:gfx942", "--format", "json"],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT], input=json.dumps(commands), capture_output=True, text=True, check=True
+    )
+    emitted, checked, run, reviewed, resources = map(json.loads, done.stdout.splitlines())
+    assert [emitted[0], checked[0], reviewed[0]] == [0, 0, 0]
+    assert run[0] == 1 and "Traceback" not in run[2]
+    what, help = run[2].splitlines()
     assert what == "error[T2C-R010]: the Python package cppimport is not installed"
     assert help.startswith("  = help: pip install 'tile2cu[run]'")
-    assert done("review", GEMM, "-o", str(tmp_path / "page.html")).returncode == 0
-    failed = done("resources", GEMM, "--target", "hip:gfx942", "--format", "json")
-    (error,) = json.loads(failed.stdout)["errors"]
-    assert (failed.returncode, error["code"]) == (1, "T2C-C019")
+    (error,) = json.loads(resources[1])["errors"]
+    assert (resources[0], error["code"]) == (1, "T2C-C019")
 
 
 def test_a_process_ends_without_a_last_collection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,7 @@ def _own_accesses(stmt: Stmt) -> Iterator[Access]:
             pass
 
 
+@kept
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions that a statement itself evaluates, without its nested statements'."""
     match stmt:
