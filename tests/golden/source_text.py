@@ -12,6 +12,7 @@ from random import Random
 from types import CodeType
 
 _CONSTANTS = re.compile(r"^\s*constexpr int ([^;{}]+);", re.M)
+_BRACKET = re.compile(r"[()\[\]{}]")
 _NAMED = re.compile(r"\bconst int ([^;{}]+);")
 SIZES = {
     **dict.fromkeys(("float", "int", "int32_t", "uint32_t", "tfloat32"), 4),
@@ -127,6 +128,7 @@ class Source:
     rejected: tuple[str, ...]
 
     @staticmethod
+    @functools.cache
     def of(text: str) -> "Source":
         """Parses a source."""
         device, _, host = text.partition("// ---- host")
@@ -259,10 +261,10 @@ def function(name: str) -> object:
 def closing(text: str, opening: int) -> int:
     """Where the bracket that opens at `opening` is closed."""
     depth = 0
-    for at in range(opening, len(text)):
-        depth += (text[at] in "([{") - (text[at] in ")]}")
+    for found in _BRACKET.finditer(text, opening):
+        depth += 1 if found[0] in "([{" else -1
         if not depth:
-            return at
+            return found.start()
     raise ValueError("a bracket is not closed")
 
 

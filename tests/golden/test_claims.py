@@ -1,6 +1,7 @@
 """What emitted sources claim of themselves, computed again from nothing but their text."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from math import ceil, prod
@@ -30,10 +31,11 @@ def test_rows_and_tiles_are_aligned_as_claimed(path: Path) -> None:
             asked = view.alignment is None
             runs = list(source.executions(kernel, 60, aligned=asked))
             claimed = view.alignment or kernel.instance
-            starts = [start for values in runs for start in starts_of(view, kernel, values)]
+            columns = list(kernel.tiles(view))
+            starts = [start for values in runs for start in starts_of(view, columns, values)]
             assert not [start for start in starts if start % claimed], f"{view.name}: not all at multiples of {claimed}"
             narrow = claimed < widest_copy(kernel, view)
-            weak = narrow and any(kernel.tiles(view)) and not any(start % (2 * claimed) for start in starts)
+            weak = narrow and columns and not any(start % (2 * claimed) for start in starts)
             assert not weak, f"{view.name}: all that is copied starts at multiples of {2 * claimed} bytes"
 
 
@@ -200,12 +202,17 @@ def test_the_head_documents_what_the_specialisation_has(golden: Golden) -> None:
             assert {each for each in named if not re.search(rf"\b{each}\b", code)} == set()
 
 
+@functools.cache
+def parsed(path: Path) -> list[ast.stmt]:
+    """The statements of a Python file."""
+    return ast.parse(path.read_text(encoding="utf-8")).body
+
+
 def arguments_of(function: str, path: Path) -> set[str]:
     """The arguments of a function of a Python file; none where the file has no such function."""
-    nodes = ast.parse(path.read_text(encoding="utf-8")).body
     return {
         argument.arg
-        for node in nodes
+        for node in parsed(path)
         if isinstance(node, ast.FunctionDef) and node.name == function
         for argument in node.args.args
     }
@@ -306,10 +313,10 @@ def prefetched_bytes(kernel: KernelText) -> int:
     return total
 
 
-def starts_of(view: View, kernel: KernelText, values: Values) -> list[int]:
-    """The distances of rows, and where tiles start in them, in bytes."""
+def starts_of(view: View, columns: list[str], values: Values) -> list[int]:
+    """The distances of rows, and where tiles with these first columns start in them, in bytes."""
     starts = view.row_strides(values)
-    starts += [int(value(column, values)) for column in kernel.tiles(view)]
+    starts += [int(value(column, values)) for column in columns]
     return [start * view.element for start in starts]
 
 

@@ -13,7 +13,10 @@ _TYPES = "core/dtype.py"
 
 def _literals(path: Path) -> int:
     """The string literals with `tl::` in a file, docstrings apart."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if "tl::" not in text:
+        return 0
+    tree = ast.parse(text)
     documents = (ast.Module, ast.ClassDef, ast.FunctionDef)
     docs = {
         id(node.body[0].value)

@@ -52,5 +52,6 @@ def test_an_offset_that_is_odd_is_not_copied_16_bytes_at_a_time() -> None:
     source = Source.of(text)
     (kernel,) = source.kernels
     (view,) = (view for view in kernel.views() if view.name == "Bq")
-    starts = [start for values in source.executions(kernel, 20) for start in starts_of(view, kernel, values)]
+    columns = list(kernel.tiles(view))
+    starts = [start for values in source.executions(kernel, 20) for start in starts_of(view, columns, values)]
     assert view.alignment == 4 and all(start % 4 == 0 for start in starts) and any(start % 8 for start in starts)
