@@ -206,6 +206,21 @@ for ko in T.Pipelined(4, num_stages=2):
 T.copy(E, Y)
 """,
     ),
+    "pipeline_in_each_iteration_of_another": (
+        f"{_X}, {_W}, {_Y}",
+        f"""{_TILES}
+D = T.alloc_shared((64, 64), "float16")
+for o in T.Pipelined(2, num_stages=2):
+    T.copy(X[0, o * 64], D)
+    for ko in T.Pipelined(3, num_stages=2):
+        T.copy(X[0, ko * 64], A)
+        T.copy(W[ko * 64, 0], B)
+        T.gemm(A, B, C)
+    for p, q in T.Parallel(64, 64):
+        C[p, q] += D[p, q]
+T.copy(C, Y)
+""",
+    ),
 }
 
 OUTSIDE: dict[str, tuple[str, str]] = {

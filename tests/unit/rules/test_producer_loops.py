@@ -82,6 +82,8 @@ for k in T.Pipelined(4, num_stages={stages}):
 LOAD = "T.copy(Z[0, k * 64], A_shared)"
 PLAIN_GEMM = {"operand": "float16", "sums": "float32", "stages": 2, "load": LOAD, "end": ""}
 LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
+INNER = "D_shared = T.alloc_shared((64, 64), 'float16')\n    for q in T.Pipelined(2, num_stages=2):\n        "
+INNER += "T.copy(Z[0, q * 64], D_shared)\n        T.gemm(D_shared, D_shared, C_local)"
 
 
 @pytest.mark.parametrize(
@@ -96,11 +98,12 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
             "in line {4} loads in a branch (line {5}), so that it cannot be prefetched",
         ),
         ({"load": f"{LOAD}\n    if k > bx:\n        break"}, "line {7} leaves the loop"),
+        ({"load": f"{LOAD}\n    {INNER}"}, "in line {7} is in another pipelined loop, whose loads come between"),
         ({"sums": "float16"}, ""),
         ({"operand": "float32"}, "has 32-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"),
         ({"operand": "bfloat16", "sums": "float16"}, "wgmma accumulates these operands in float32"),
     ],
-    ids=["none", "no stages", "no GEMM", "two loops", "branch", "break", "sums in half", "floats across rows", "sums"],
+    ids=["none", "no stages", "no GEMM", "two loops", "branch", "break", "nested", "sums in half", "floats across rows", "sums"],
 )
 def test_reasons_name_what_to_change(parts: dict[str, str], because: str) -> None:
     context = resolved(GEMM.format(**{**PLAIN_GEMM, **parts}), target="cuda:sm_90a")

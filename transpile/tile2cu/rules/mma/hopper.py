@@ -443,6 +443,9 @@ def _loops_unsupported(loops: list[Loop], launch: Launch) -> str:
     lines = ", ".join(str(loop.span.line) for loop in loops)
     if len(loops) > 1 and launch.cluster:
         return f"the kernel has {len(loops)} pipelined loops (lines {lines}), and clusters"
+    for loop in loops:
+        if any(outer is other for outer in around(launch.body, loop) for other in loops):
+            return f"the loop in line {loop.span.line} is in another pipelined loop, whose loads come between its runs"
     found = [each for loop in loops if (each := pipeline_of(loop, launch, producer=True)) is not None]
     for one, other in combinations(found, 2):
         both = {tile.memory.name for tile in one.buffers} & {tile.memory.name for tile in other.buffers}
