@@ -103,7 +103,7 @@ INNER += "T.copy(Z[0, q * 64], D_shared)\n        T.gemm(D_shared, D_shared, C_l
         ({"operand": "float32"}, "has 32-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"),
         ({"operand": "bfloat16", "sums": "float16"}, "wgmma accumulates these operands in float32"),
     ],
-    ids=["none", "no stages", "no GEMM", "two loops", "branch", "break", "nested", "sums in half", "floats across rows", "sums"],
+    ids=["none", "no stages", "no GEMM", "two", "branch", "break", "nested", "sums in half", "floats", "sums"],
 )
 def test_reasons_name_what_to_change(parts: dict[str, str], because: str) -> None:
     context = resolved(GEMM.format(**{**PLAIN_GEMM, **parts}), target="cuda:sm_90a")

@@ -16,7 +16,7 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   TL_UNROLL
   for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
     tma_load_box(to.data + Tile::rows * col, map, from.coordinate, barrier);
-    from.coordinate[rank - 1] += BoxCols<Tile>::value;
+    from.coordinate[rank - 1] = coordinate_of_load(from.coordinate[rank - 1], BoxCols<Tile>::value);
   }
 }
 
@@ -39,12 +39,12 @@ TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile,
   TL_UNROLL
   for (int col = 0; col < cols; col += slab_cols) {
     tma_load_box(to.tile->data + rows * (to.first_col + col), map, from.coordinate, barrier);
-    from.coordinate[rank - 1] += slab_cols;
+    from.coordinate[rank - 1] = coordinate_of_load(from.coordinate[rank - 1], slab_cols);
   }
 }
 
-// The coordinate of a box behind another one; the largest int where that is larger. No tensor has an element there, and
-// TMA stores nothing; a coordinate that wraps to a negative one is an illegal instruction (H200, 2026-11-26).
+// The same of a store's box; the largest int where that is larger. No tensor has an element there, and TMA stores
+// nothing; a coordinate that wraps to a negative one is an illegal instruction (H200, 2026-11-26).
 TL_DEVICE int coordinate_behind(int first, int offset) {
   const unsigned sum = unsigned(first) + unsigned(offset);
   return int(sum < 0x7fffffff ? sum : 0x7fffffff);

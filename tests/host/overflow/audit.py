@@ -1,0 +1,343 @@
+"""Runs kernels at extreme run-time sizes on the CPU engine, and lists each int that overflows.
+
+    python tests/host/overflow/audit.py FILE.cu|.hip|.py ... [--target TARGET]
+
+A kernel is built with g++'s -fsanitize=signed-integer-overflow, and a few blocks of it run for each combination of
+sizes near 2**31, of products of sizes beyond 2**31 and 2**32, and of 0, that its launcher accepts. Tensors are sparse
+memory: terabytes of address space of which only written pages exist, with no access possible before and behind. Loops
+with many iterations run their first one and their last ones (`skipping`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import itertools
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+if __name__ == "__main__":
+    ROOT = Path(__file__).resolve().parents[3]
+    sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime"), str(ROOT)]
+
+from tests.built import built
+from tile2cu_runtime import paths
+from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.compilers import find_gxx
+from tile2cu_runtime.engine import load_engine
+from tile2cu_runtime.spec import DTYPE_BYTES, PACKED_DTYPES, Manifest, ScalarArgument, TensorArgument, read_manifest
+
+_HANDLERS = Path(__file__).with_name("handlers.c")
+_SANITIZE = "-fsanitize=signed-integer-overflow,integer-divide-by-zero,shift-exponent"
+_MOST_BYTES = 2**46  # of all tensors, of 2**47 of address space
+_REJECTED = (1, 2, 3, 98)  # TL_INVALID_SIZE and so on, and no memory
+_LAUNCH_FAILED = 1001
+
+Table = Callable[[Mapping[str, int], int], Sequence[int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a launcher returned for some sizes (None: it did not end), and where ints overflowed."""
+
+    sizes: Mapping[str, int]
+    status: int | None
+    overflows: tuple[str, ...] = ()
+    report: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return self.status not in _REJECTED
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong: overflows, and what ended the run other than its time."""
+        died = (f"status {self.status}: {self.report}",) if self.status not in (None, 0, *_REJECTED) else ()
+        return (*self.overflows, *died)
+
+
+def library_of(source: Path, *, absolute: bool = False) -> Path:
+    """An emitted source, with its header beside it, as a library for the CPU engine whose overflows are seen."""
+    text = skipping(source.read_text(encoding="utf-8"), absolute=absolute)
+    warps = "64" if source.suffix == ".hip" else "32"
+    flags = (*host_flags(check=False), "-O1", "-w", _SANITIZE, f"-DTL_WARP_SIZE={warps}")
+    include, name = ("-I", str(paths.headers_dir())), f"{source.stem}_overflow.so"
+    gxx = find_gxx().path
+    commands = [
+        [gxx, "-x", "c++", *flags, *include, "-c", "kernel.cu", "-o", "kernel.o"],
+        [gxx, "-x", "c", "-fPIC", "-O1", *include, "-c", str(_HANDLERS), "-o", "handlers.o"],
+        [gxx, "-shared", "kernel.o", "handlers.o", "-o", name],
+    ]
+    header = source.with_suffix(".h")
+    texts = {"kernel.cu": text, header.name: header.read_text(encoding="utf-8")}
+    return built(name, commands, _HANDLERS, texts=texts)
+
+
+_LOOP = re.compile(r"for \(int (\w+) = ([^;]+); \1 < ([^;]+); (?:\+\+\1|\1 \+= ([^;,]+?))((?:, [^;]*?)?)\) ", re.DOTALL)
+_STAGES = re.compile(r"\b\w*stages\w* = (\d+)")
+_NEXT = """
+namespace {
+template <class Stop> inline int next_that_runs(int i, int step, Stop stop) {
+  constexpr long long turn = %d;
+  const long long left = (static_cast<long long>(stop) - i - step) / step;  // behind the next iteration
+  %s
+}
+}  // namespace
+"""
+# The last iterations, fewer than two turns of the stages.
+_OF_LOOP = "return left < 2 * turn ? i + step : static_cast<int>(i + step * (1 + (left / turn - 1) * turn));"
+# Whole turns of stages: the first one, and those before powers of two.
+_ABSOLUTE = """\
+if (left < 0 || (i + 1LL) % turn != 0 || step != 1) return i + step;
+  for (long long end = 1 << 20; end <= 1LL << 31; end *= 2) {
+    const long long first = (end - 1) / turn * turn;
+    if (first > i) return static_cast<int>(first < stop ? first : stop);
+  }
+  return i + step;"""
+
+
+def skipping(text: str, *, absolute: bool = False) -> str:
+    """An emitted source whose loops skip iterations: behind the first one they go on with one of the last ones.
+
+    They skip whole turns of a pipeline's stages, with both phases of the barriers. `absolute`: which ones does not
+    depend on the loop's end, for producers and consumers whose loops end at different iterations.
+    """
+    turn = 2 * math.lcm(*map(int, _STAGES.findall(text)))
+    before, marker, after = text.rpartition("#include <tl/")
+    include, newline, rest = after.partition("\n")
+    rest = _LOOP.sub(
+        lambda m: (
+            f"for (int {m[1]} = {m[2]}; {m[1]} < {m[3]}; {m[1]} = next_that_runs({m[1]}, {m[4] or 1}, {m[3]}){m[5]}) "
+        ),
+        rest,
+    )
+    return before + marker + include + newline + _NEXT % (turn, _ABSOLUTE if absolute else _OF_LOOP) + rest
+
+
+def run(
+    library: Path,
+    manifest: Manifest,
+    sizes: Mapping[str, int],
+    *,
+    scalars: Mapping[str, float] | None = None,
+    tables: Mapping[str, Table] | None = None,
+    seconds: int = 4,
+    blocks: int = 3,
+) -> Outcome:
+    """Calls the launcher in a process of its own, for at most `seconds` of CPU time.
+
+    `tables`: the first elements of tensors of ints, by name, from the sizes and their number of elements; all other
+    elements are zero.
+    """
+    engine = load_engine()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        status, report = 99, ""
+        try:
+            status = _call(library, manifest, sizes, scalars or {}, tables or {}, writing, blocks)
+            report = json.dumps(engine.report().get("findings", [])[:1])[:2000] if status >= 1000 else ""
+        finally:
+            os.write(writing, f"status\t{status}\t{report}\n".encode())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8", errors="replace") as pipe:
+        lines = [line.rstrip("\n").split("\t") for line in pipe]
+    _, ended = os.waitpid(child, 0)
+    found = tuple(_told(library, line) for line in lines if line[0] != "status")
+    last = lines[-1] if lines and lines[-1][0] == "status" else None
+    died = None if os.WIFSIGNALED(ended) and os.WTERMSIG(ended) == signal.SIGPROF else 100 + ended
+    return Outcome(
+        sizes=sizes, status=int(last[1]) if last else died, overflows=found, report=last[2] if last else f"exit {ended}"
+    )
+
+
+def _call(
+    library: Path,
+    manifest: Manifest,
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float],
+    tables: Mapping[str, Table],
+    writing: int,
+    blocks: int,
+) -> int:
+    loaded = ctypes.CDLL(str(library))
+    ctypes.c_int.in_dll(loaded, "overflow_file").value = writing
+    loaded.run_few_blocks(blocks)
+    memory = loaded.sparse_memory
+    memory.restype, memory.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    arguments: list[object] = []
+    for each in manifest.arguments:
+        if isinstance(each, TensorArgument):
+            address = memory(bytes_of(each, sizes))
+            if not address:
+                return 98
+            if each.name in tables:
+                count = math.prod(extent.evaluate(sizes) for extent in each.shape)
+                values = list(tables[each.name](sizes, count))[:count]
+                element = {1: ctypes.c_int8, 4: ctypes.c_int32, 8: ctypes.c_int64}[DTYPE_BYTES[each.dtype]]
+                ctypes.memmove(address, (element * len(values))(*values), len(values) * ctypes.sizeof(element))
+            arguments.append(ctypes.c_void_p(address))
+        elif isinstance(each, ScalarArgument):
+            number = scalars.get(each.name, 1)
+            is_float = "float" in each.dtype
+            kind = (ctypes.c_double if each.dtype == "float64" else ctypes.c_float) if is_float else ctypes.c_int64
+            arguments.append(kind(number if is_float else int(number)))
+        else:
+            arguments.append(ctypes.c_int32(sizes[each.name]))
+    workspace = getattr(loaded, f"{manifest.entry}_workspace_size", None)
+    count = 0
+    if workspace is not None:
+        workspace.restype = ctypes.c_size_t
+        count = workspace(*(ctypes.c_int32(sizes[each.name]) for each in manifest.sizes))
+    if count > _MOST_BYTES:
+        return 98
+    return int(loaded[manifest.entry](*arguments, ctypes.c_void_p(memory(count)), ctypes.c_size_t(count), None))
+
+
+def bytes_of(tensor: TensorArgument, sizes: Mapping[str, int]) -> int:
+    count = math.prod(extent.evaluate(sizes) for extent in tensor.shape)
+    if tensor.strides:
+        last = sum(
+            (extent.evaluate(sizes) - 1) * stride.evaluate(sizes)
+            for extent, stride in zip(tensor.shape, tensor.strides, strict=True)
+        )
+        count = last + 1 if count else 0
+    return (count + 1) // 2 if tensor.dtype in PACKED_DTYPES else count * DTYPE_BYTES[tensor.dtype]
+
+
+def _told(library: Path, line: list[str]) -> str:
+    """An overflow as a text: the operation, its operands, and the inlined calls to it from the outermost one on."""
+    place, what, lhs, rhs, address = line
+    command = ["addr2line", "-i", "-s", "-e", str(library), hex(int(address, 16) - 1)]
+    calls = subprocess.run(command, capture_output=True, text=True).stdout.split("\n")
+    calls = [call.split(" ")[0] for call in calls if call]
+    operands = [value - 2**64 if (value := int(each, 16)) >= 2**63 else value for each in (lhs, rhs)]
+    narrow = [value - 2**32 if 2**31 <= value < 2**32 else value for value in operands]
+    where = " < ".join(dict.fromkeys([re.sub(r".*/(tl/|)", "", place), *calls]))
+    return f"{what.removesuffix('_overflow')} of {narrow[0]} and {narrow[1]} at {where}"
+
+
+HUGE = (2**31 - 1, 2**31 - 8, 2**31 - 64, 2**31 - 256, 2**31 - 4096, 2**30 + 2**29, 2**30, 2**24)
+LARGE = (46344, 65536, 2**20)  # whose products with themselves exceed 2**31 and 2**32
+SMALL = (256, 8)
+
+
+def patterns(names: Sequence[str]) -> Iterator[list[dict[str, int]]]:
+    """Groups of sizes, each from the most extreme ones on. Of each the first ones that the launcher accepts run."""
+    for name in names:
+        yield [dict.fromkeys(names, 256) | {name: 0}]
+        for small in SMALL:
+            yield [dict.fromkeys(names, small) | {name: huge} for huge in HUGE]
+    for one, other in itertools.permutations(names, 2):
+        for large in (46344, 8192):
+            yield [dict.fromkeys(names, 8) | {one: huge, other: large} for huge in HUGE]
+    for one, other in itertools.combinations(names, 2):
+        yield [dict.fromkeys(names, 8) | {one: large, other: large} for large in LARGE[::-1]]
+    yield [dict.fromkeys(names, large) for large in LARGE[::-1]]
+
+
+def audit(
+    source: Path,
+    *,
+    tables: Mapping[str, Table] | None = None,
+    scalars: Mapping[str, float] | None = None,
+    most: Mapping[str, int] | None = None,
+    seconds: int = 4,
+    each: int = 1,
+) -> list[Outcome]:
+    """The runs of an emitted source that its launcher accepted: of each pattern the `each` most extreme ones.
+
+    `most`: what the caller of a kernel promises of its sizes, beyond what the launcher knows.
+    """
+    manifest, library = read_manifest(source.with_suffix(".json")), library_of(source)
+    outcomes: dict[tuple[int, ...], Outcome] = {}
+    for group in patterns([size.name for size in manifest.sizes]):
+        accepted = 0
+        for sizes in group:
+            sizes |= {name: min(sizes[name], end) for name, end in (most or {}).items()}
+            key = tuple(sizes.values())
+            if key not in outcomes and sum(bytes_of(tensor, sizes) for tensor in manifest.tensors) <= _MOST_BYTES:
+                found = run(library, manifest, sizes, scalars=scalars, tables=tables or TABLES, seconds=seconds)
+                if found.status == _LAUNCH_FAILED and '"deadlock"' in found.report:  # loops that end apart
+                    other = library_of(source, absolute=True)
+                    again = run(other, manifest, sizes, scalars=scalars, tables=tables or TABLES, seconds=seconds)
+                    found = replace(found, status=None, overflows=(*found.overflows, *again.overflows))
+                outcomes[key] = found
+            accepted += key in outcomes and outcomes[key].accepted
+            if accepted == each:
+                break
+    return [each for each in outcomes.values() if each.accepted]
+
+
+# What the examples' tables of ints have: the caller promises that they are ascending, or lengths.
+TABLES: Mapping[str, Table] = {
+    "cu_seqlens": lambda sizes, count: [0] + [sizes["tokens"]] * min(count - 1, 4096),
+    "cu_seqlens_k": lambda sizes, count: [0] + [sizes["tokens_k"]] * min(count - 1, 4096),
+    "Offsets": lambda sizes, count: [0] + [sizes["tokens"]] * min(count - 1, 4096),
+    "lengths": lambda sizes, count: [sizes.get("max_len", 2**31 - 1)] * min(count, 4096),
+    "Labels": lambda sizes, count: [sizes["vocab"] - 1] * min(count, 4096),
+    "block_table": lambda sizes, count: [sizes["pages"] - 1] * min(count, 1 << 20),
+    "Kept": lambda sizes, count: [1] * min(count, 1 << 20),
+}
+
+# Sums of these examples' own, of what their tables say: cu_seqlens[i] + max_seqlen, and a table of pages that fits.
+_HALF = 2**30 - 256
+LIMITS: Mapping[str, Mapping[str, int]] = {
+    "attention_varlen": {"tokens": _HALF, "tokens_k": _HALF, "max_seqlen": _HALF},
+}
+
+
+def sources_of(path: Path, target: str, folder: Path) -> Iterator[Path]:
+    """The source itself, or what a kernel's file emits for a target."""
+    if path.suffix != ".py":
+        yield path
+        return
+    import tile2cu
+
+    for emitted in tile2cu.emit(path, target=target).values():
+        place = folder / path.stem / emitted.entry if hasattr(emitted, "entry") else folder / path.stem
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in emitted.files.items():
+            (place / name).write_text(text, encoding="utf-8")
+            if name.endswith((".cu", ".hip")):
+                yield place / name
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--target", default="hip:gfx942")
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--each", type=int, default=1)
+    given = parser.parse_args()
+    faulty = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for path in given.files:
+            for source in sources_of(path, given.target, Path(folder)):
+                outcomes = audit(source, most=LIMITS.get(source.stem), seconds=given.seconds, each=given.each)
+                faults: dict[str, list[Outcome]] = {}
+                for outcome in outcomes:
+                    for fault in outcome.faults:
+                        faults.setdefault(re.sub(r" of -?\d+ and -?\d+", "", fault), []).append(outcome)
+                faulty += bool(faults)
+                late = sum(outcome.status is None for outcome in outcomes)
+                print(f"{source}: {len(outcomes)} runs, {late} cut, {len(faults)} faults", flush=True)
+                for where, found in faults.items():
+                    print(f"  {where}\n    e.g. {dict(found[0].sizes)}; {len(found)} runs: {found[0].faults[0][:300]}")
+    return 1 if faulty else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
