@@ -46,7 +46,7 @@ def launcher_alone(source: str) -> str:
 def quick_library(manifest: Manifest, folder: Path, build: Build, *, device: str) -> binding.Library:
     """As binding.build_library, and takes its place in tests."""
     if device not in ("sim", "ptx") or manifest.workspace:  # the binding allocates the workspace
-        return _runtime_way(manifest, folder, build, device=device)
+        return users_way(manifest, folder, build, device=device)
     sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
     headers = cache.tree_key(paths.headers_dir())
     words = (build.identity, repr(build), manifest.entry, device, _LAUNCHES.read_bytes())
@@ -86,7 +86,7 @@ def quick_library(manifest: Manifest, folder: Path, build: Build, *, device: str
     )
 
 
-_runtime_way = binding.build_library
+users_way = binding.build_library  # with the Python binding
 
 
 @pytest.fixture(autouse=True, scope="module")
