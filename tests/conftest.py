@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import tests.one_thread  # noqa: F401
 from tests.quick_binding import quick_library
 from tile2cu import emitter, loading
 from tile2cu.tool import this_tool
