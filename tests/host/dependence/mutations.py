@@ -9,7 +9,6 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from functools import partial
 from itertools import islice
 from math import prod
@@ -29,17 +28,18 @@ def mutants(statements: str) -> Iterator[str]:
 
 def lazy_mutants(statements: str) -> Iterator[Callable[[], str]]:
     """The same, each written when it is called: a sample of thousands writes only its own."""
-    tree = ast.parse(dedent(statements))
+    text = dedent(statements)
+    tree = ast.parse(text)
     tiles = dict(_tiles(tree))
     for number, (body, place, loop) in enumerate(_positions(tree.body)):
         for changed in _changed(ast.unparse(body[place]), tiles, loop):
-            yield partial(_mutant, tree, tiles, number, place, changed)
+            yield partial(_mutant, text, tiles, number, place, changed)
 
 
-def _mutant(tree: ast.Module, tiles: Tiles, number: int, place: int, changed: str) -> str:
+def _mutant(text: str, tiles: Tiles, number: int, place: int, changed: str) -> str:
     """The statements with another text for the one at a place of the position with this number."""
-    first = next((place for place, stmt in enumerate(tree.body) if not isinstance(stmt, ast.Assign)), 0)
-    mutant = deepcopy(tree)
+    mutant = ast.parse(text)  # takes less time than a copy of a tree
+    first = next((place for place, stmt in enumerate(mutant.body) if not isinstance(stmt, ast.Assign)), 0)
     there, _, _ = next(islice(_positions(mutant.body), number, None))
     there[place : place + 1] = ast.parse(changed).body
     views = (f"{name}_flat = T.reshape({name}, ({prod(shape)},))" for name, shape in tiles.items())
