@@ -63,6 +63,7 @@ def test_gemm_of_other_types(dtype: str, accumulator: str, numpy: object, tmp_pa
     np.testing.assert_array_equal(kernel(a, b).astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", ["cuda:sm_89", "cuda:sm_90a"])
 @pytest.mark.parametrize("numpy", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
 def test_gemm_of_8_bit_floats(numpy: type, target: str, tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ def test_tiles_that_fill_no_wave_are_cut(programs: int, transposed: bool) -> Non
         assert_clean(kernel)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("programs", [1, 5])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_stream_k_adds_to_what_c_holds(programs: int, target: str) -> None:
@@ -177,6 +178,7 @@ def test_stream_k_adds_to_what_c_holds(programs: int, target: str) -> None:
 NF4 = np.linspace(-1, 1, 16) ** 3  # any table will do
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("form", ["gemm", "gemv"])
 @pytest.mark.parametrize(
     ("weights", "dtype", "target"), [("fp4", "float16", "cuda:sm_80"), ("nf4", "bfloat16", "cuda:sm_90a")]

@@ -34,6 +34,7 @@ def run(small: Kernel, n: int) -> None:
     small(values, values.copy(), n)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("body", "kinds"),

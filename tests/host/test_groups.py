@@ -118,6 +118,7 @@ def test_a_group_keeps_its_fragment_while_another_writes_one_of_that_name(
     np.testing.assert_array_equal(kept, 2 * a)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("split", "threads"), [(64, 192), (128, 192), (32, 128)])
 def test_branches_of_unequal_shares(target: str, split: int, threads: int, tmp_path: Path) -> None:

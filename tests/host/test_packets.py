@@ -12,6 +12,7 @@ RNG = np.random.default_rng(11)
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", NUMPY)
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 def test_small_integers_become_numbers_exactly(dtype: str, kind: str, tmp_path: Path) -> None:
@@ -110,6 +111,7 @@ def test_branches_are_of_packets_where_all_of_one_take_them(columns: int, tmp_pa
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("channels", [24, 20])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_taps_of_a_convolution_are_gathered_in_packets_where_these_divide_the_channels(

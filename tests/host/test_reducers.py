@@ -140,6 +140,7 @@ def test_updates_of_a_part_of_a_reducer(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y[4], x[1])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("update", ["best[{at}] = T.max(best[{at}], abs(L[i, j]))", "best[{at}] += L[i, j]"])
 def test_turns_that_meet_at_an_element_combine(update: str, dtype: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ RNG = np.random.default_rng(8)
 HARD = [0.0, -0.0, 1e-45, 2.0**-127, 2.0**-127 * 1.0001, -(2.0**-126), 1.0, -1.0000001, 3.0, 2.0**127, 3e38, np.inf]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_conversions_take_the_magnitude_and_round_up(dtype: str, target: str, tmp_path: Path) -> None:

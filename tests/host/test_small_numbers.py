@@ -259,6 +259,7 @@ def _sums(
     )
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("less", ["8", 'T.cast(Z[i, j // 32], "int32")'])
 def test_numbers_that_are_only_summed_stay_as_they_come_apart(dtype: str, less: str, tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ def test_values_that_were_written_are_stored_in_silence(fault: str, dtype: str, 
     run(kernel(tmp_path, target, FAULTS[fault], dtype, first="T.clear(taken)"), dtype)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
 def test_an_integer_that_nothing_has_written_is_reported_where_it_is_stored(

@@ -268,6 +268,7 @@ def test_a_view_with_an_extent_of_one(shape: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), abs(x).max(axis=1))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", [(64, 4, 32, 1), (8, 8, 4, 32)], ids=["one element deep", "four dimensions"])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_a_product_in_a_shape_of_four_dimensions(shape: tuple[int, ...], target: str, tmp_path: Path) -> None:
