@@ -2,8 +2,11 @@
 
 from pathlib import Path
 from textwrap import dedent, indent
+from typing import Any
 
 import tile2cu
+from tile2cu.api import emit_text
+from tile2cu.targets import find
 from tile2cu_runtime import Kernel
 
 _TEXT = """\
@@ -19,9 +22,10 @@ def small({arguments}):
 {statements}
     return body
 """
+_FORM = ("grid", "blocks", "arguments", "threads", "head", "prelude")  # of write_body
 
 
-def load_body(
+def write_body(
     folder: Path,
     statements: str,
     params: str,
@@ -32,16 +36,8 @@ def load_body(
     threads: int | tuple[int, ...] = 128,
     head: str = "",
     prelude: str = "",
-    check: bool = True,
-    target: str = "cuda:sm_80",
-    device: str = "cpu",
-    **bindings: object,
-) -> Kernel:
-    """A kernel whose last parameter is its output, on the engine, or on AMD's simulator with `device="sim"`.
-
-    `head` precedes the kernel; `prelude` is T.Kernel's.
-    """
-    body = indent(dedent(statements).strip("\n"), " " * 12) + "\n"
+) -> Path:
+    """The file of a kernel whose last parameter is its output. `head` precedes the kernel; `prelude` is T.Kernel's."""
     text = _TEXT.format(
         head=head,
         arguments=arguments,
@@ -50,9 +46,34 @@ def load_body(
         threads=threads,
         prelude=f", prelude={prelude}" if prelude else "",
         blocks=blocks,
-        statements=body,
+        statements=indent(dedent(statements).strip("\n"), " " * 12) + "\n",
     )
     path = folder / "small.py"
     path.write_text(text, encoding="utf-8")
+    return path
+
+
+def load_body(
+    folder: Path,
+    statements: str,
+    params: str,
+    *,
+    check: bool = True,
+    target: str = "cuda:sm_80",
+    device: str = "cpu",
+    **given: Any,
+) -> Kernel:
+    """The kernel of write_body, on the engine, or on AMD's simulator with `device="sim"`. `given` are write_body's
+    arguments, and bindings.
+    """
+    form = {name: given.pop(name) for name in _FORM if name in given}
+    path = write_body(folder, statements, params, **form)
     options = {"schedules": ("round-robin", "reverse", "shuffle")} if check and device == "cpu" else {}
-    return tile2cu.load(path, device=device, target=target, check=check, options=options, **bindings)
+    return tile2cu.load(path, device=device, target=target, check=check, options=options, **given)
+
+
+def source_of_body(folder: Path, statements: str, params: str, *, target: str = "cuda:sm_80", **form: Any) -> str:
+    """The source of such a kernel alone: a test that only reads it needs no build."""
+    path = write_body(folder, statements, params, **form)
+    (emitted,) = emit_text(path, kernel=None, target=find(target), bindings={})
+    return emitted.source

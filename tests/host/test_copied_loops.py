@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.host.kernels import load_body
+from tests.host.kernels import load_body, source_of_body
 from tile2cu_runtime import Kernel
 
 RNG = np.random.default_rng(5)
@@ -35,9 +35,11 @@ B = "T.if_then_else({}, B[by, k * 32 + i, bx * 64 + j], 0)"
 WHOLE_B = "B[by, k * 32 + i, bx * 64 + j]"
 
 
+LAUNCH = {"grid": "T.ceildiv(N, 64), G, 2", "blocks": "(bx, by, bz)", "arguments": "M, N, K, G"}
+
+
 def grouped(a: str, b: str, target: str, folder: Path) -> Kernel:
-    launch = {"grid": "T.ceildiv(N, 64), G, 2", "blocks": "(bx, by, bz)", "arguments": "M, N, K, G", "target": target}
-    return load_body(folder, BODY.format(a=a, b=b), PARAMS, **launch)
+    return load_body(folder, BODY.format(a=a, b=b), PARAMS, target=target, **LAUNCH)
 
 
 def problem(k: int = 104, n: int = 72) -> tuple[tuple[np.ndarray, ...], list[slice]]:
@@ -93,7 +95,7 @@ OTHER = {
 
 @pytest.mark.parametrize("case", OTHER)
 def test_other_loops_stay(case: str, tmp_path: Path) -> None:
-    source = grouped(OTHER[case], WHOLE_B, "cuda:sm_80", tmp_path).source
+    source = source_of_body(tmp_path, BODY.format(a=OTHER[case], b=WHOLE_B), PARAMS, **LAUNCH)
     assert "tl::up_to" not in source and source.count("tl::copy_async<threads>(") == 1
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.host.kernels import load_body
+from tests.host.kernels import load_body, source_of_body
 from tile2cu_runtime import Kernel
 
 RNG = np.random.default_rng(7)
@@ -42,10 +42,18 @@ BACKWARDS = """for i, j in T.Parallel(32, 64):
                 B_shared[i, j] = T.if_then_else(at >= 0, B[at, j], 0)"""
 
 
-def gathering(folder: Path, a: str, target: str = "cuda:sm_80", **changed: object) -> Kernel:
+def form(a: str, target: str, **changed: object) -> dict[str, str]:
     parts = {"dtype": "float16", "b": COPY, "stages": 3, "height": 64, "more": "pass", "after": "pass"} | changed
     launch = {"grid": "T.ceildiv(M, 64)", "arguments": "M, R, G, K", "target": target}
-    return load_body(folder, BODY.format(a=a, **parts), PARAMS, **launch)
+    return {"statements": BODY.format(a=a, **parts), "params": PARAMS, **launch}
+
+
+def gathering(folder: Path, a: str, target: str = "cuda:sm_80", **changed: object) -> Kernel:
+    return load_body(folder, **form(a, target, **changed))
+
+
+def source(folder: Path, a: str, target: str = "cuda:sm_80", **changed: object) -> str:
+    return source_of_body(folder, **form(a, target, **changed))
 
 
 # The row of A that row m of C multiplies, from rows[m]; -1 where it is zero.
@@ -103,16 +111,16 @@ OTHERS = {
 @pytest.mark.parametrize("case", OTHERS)
 def test_other_loops_stay(case: str, tmp_path: Path) -> None:
     a, changed = OTHERS[case]
-    source = gathering(tmp_path, a, **changed).source
-    assert "tl::copy_rows_async" not in source and source.count("tl::copy_async<threads>(B") == 1
+    text = source(tmp_path, a, **changed)
+    assert "tl::copy_rows_async" not in text and text.count("tl::copy_async<threads>(B") == 1
 
 
 def test_machines_without_cp_async_keep_the_loop(tmp_path: Path) -> None:
-    assert "tl::copy_rows_async" not in gathering(tmp_path, OWN, "hip:gfx942").source
+    assert "tl::copy_rows_async" not in source(tmp_path, OWN, "hip:gfx942")
 
 
 def test_slots_that_do_not_fit_are_none(tmp_path: Path) -> None:
     """The loop stays, and the copies keep their stages."""
-    source = gathering(tmp_path, OWN, stages=24).source
-    assert "tl::copy_rows_async" not in source and "tl::cp_async_wait<num_stages - 2>();" in source
-    assert "num_stages = 24;" in source
+    text = source(tmp_path, OWN, stages=24)
+    assert "tl::copy_rows_async" not in text and "tl::cp_async_wait<num_stages - 2>();" in text
+    assert "num_stages = 24;" in text
