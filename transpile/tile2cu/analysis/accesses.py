@@ -235,7 +235,7 @@ def loads(expr: Expr, span: Span) -> Iterator[Access]:
 
 def _in_memory(expr: Expr) -> tuple[Load | Address, ...]:
     """The parts of an expression that are, or are the addresses of, elements."""
-    return () if isinstance(expr, Const | Named | Var) else _elements_in(expr)
+    return () if isinstance(expr, (Const, Named, Var)) else _elements_in(expr)
 
 
 @kept
@@ -304,6 +304,8 @@ def tensors_accessed_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
 
 def updated_in_several_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
     """The memory that is updated by sums in one statement and by maxima in another: they do not commute."""
+    if not any(isinstance(stmt, (Atomic, AtomicTile)) for stmt in walk_stmts(body)):
+        return frozenset()
     kinds: dict[Buffer, set[Reduction | None]] = {}
     for stmt in walk_stmts(body):
         for update in walk_stmts(stmt.body) if isinstance(stmt, Parallel) else (stmt,):

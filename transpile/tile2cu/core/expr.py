@@ -401,10 +401,8 @@ def fold(op: str, lhs: Number, rhs: Number) -> Number | None:
 
 def static_value(expr: Expr) -> Number | None:
     """The number an expression is known to be at transpile time, or None."""
-    if isinstance(expr, Const | Named):
-        return expr.value
     if not isinstance(expr, _HashedOnce):
-        return None
+        return expr.value if isinstance(expr, (Const, Named)) else None
     kept = expr.__dict__
     if "_static" not in kept:
         kept["_static"] = _static_value(expr)

@@ -599,8 +599,11 @@ def walk_stmts(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """All statements below `body`, in order, outermost first."""
     for stmt in body:
         yield stmt
-        if isinstance(stmt, If | Loop | While | Parallel):
+        if isinstance(stmt, _AROUND_OTHERS):
             yield from _all_below(stmt)
+
+
+_AROUND_OTHERS = (If, Loop, While, Parallel)
 
 
 @kept

@@ -35,15 +35,37 @@ _signature = lru_cache(maxsize=1024)(inspect.signature)  # of Python functions, 
 
 def invoke(cx: Context, function: Builtin, arguments: Arguments) -> object:
     """Call a builtin; arguments that do not fit its signature are a Fault."""
+    if not _fits(function.run, arguments):
+        try:
+            _signature(function.run).bind(cx, *arguments.positional, **arguments.named)
+        except TypeError as error:
+            _, *takes = _signature(function.run).parameters
+            raise Fault("T2C-F017", f"{function.name}: {error}", help=_meant(arguments, takes)) from None
     try:
-        bound = _signature(function.run).bind(cx, *arguments.positional, **arguments.named)
-    except TypeError as error:
-        _, *takes = _signature(function.run).parameters
-        raise Fault("T2C-F017", f"{function.name}: {error}", help=_meant(arguments, takes)) from None
-    try:
-        return function.run(*bound.args, **bound.kwargs)
+        return function.run(cx, *arguments.positional, **arguments.named)
     except (ArithmeticError, ValueError, LookupError) as error:
         raise Fault("T2C-F014", f"{function.name} fails here: {error.args[-1] if error.args else error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _parameters(run: Callable[..., object]) -> tuple[tuple[str, ...], int]:
+    """The parameters of a function that take any argument, in order, and how many of them have no default.
+
+    None of a function that has other parameters, too.
+    """
+    found = _signature(run).parameters.values()
+    if any(each.kind is not each.POSITIONAL_OR_KEYWORD for each in found):
+        return (), 0
+    return tuple(each.name for each in found), sum(each.default is each.empty for each in found)
+
+
+def _fits(run: Callable[..., object], arguments: Arguments) -> bool:
+    """Whether arguments fit a function, as far as that is quickly known: binding them takes longer than most calls."""
+    (names, required), given = _parameters(run), 1 + len(arguments.positional)
+    if not arguments.named:
+        return required <= given <= len(names)
+    left, named = names[given:], arguments.named
+    return all(name in left for name in named) and all(name in named for name in names[given:required])
 
 
 def _meant(arguments: Arguments, takes: list[str]) -> str:
