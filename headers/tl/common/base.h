@@ -77,4 +77,10 @@ template <class T> TL_DEVICE uint32_t pack_bits(T low, T high) {
 TL_BOTH constexpr int power_of_two_in(int n) { return n & -n; }
 TL_BOTH constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
+// The index in a tensor of an index of its tile. Where no int holds it, it wraps to a negative one, which is out of
+// bounds as well.
+TL_DEVICE int index_sum(int first, int i) {
+  return static_cast<int>(static_cast<unsigned>(first) + static_cast<unsigned>(i));
+}
+
 }  // namespace tl

@@ -61,7 +61,9 @@ template <class T_, int n, int width, bool guarded, bool whole, Evict evict = Ev
     if constexpr (whole) return inside && unsigned(first) < unsigned(extent);
     return inside && first >= 0 && first <= extent - n;
   }
-  TL_DEVICE bool inside_at(int i) const { return inside && (!guarded || unsigned(first + i) < unsigned(extent)); }
+  TL_DEVICE bool inside_at(int i) const {
+    return inside && (!guarded || unsigned(first) + unsigned(i) < unsigned(extent));
+  }
 
   TL_DEVICE Vec<T, n> load() const {
     if (vector && (whole || !guarded)) return load_whole();
@@ -317,22 +319,15 @@ template <class View> struct Place {
   template <class... I> TL_DEVICE auto address(I... i) const {
     int at[rank] = {int_index(i)...};
     TL_UNROLL
-    for (int d = 0; d < rank; ++d) at[d] = index_behind(d, at[d]);
+    for (int d = 0; d < rank; ++d) at[d] = View::is_predicated(d) ? index_sum(offset[d], at[d]) : offset[d] + at[d];
     return view.address(at);
   }
   template <int n, class... I> TL_DEVICE auto packet(I... i) const { return packet_if<n>(true, i...); }
   template <int n, class... I> TL_DEVICE auto packet_if(bool wanted, I... i) const {
     int at[rank] = {int_index(i)...};
     TL_UNROLL
-    for (int d = 0; d < rank; ++d) at[d] = index_behind(d, at[d]);
+    for (int d = 0; d < rank; ++d) at[d] = View::is_predicated(d) ? index_sum(offset[d], at[d]) : offset[d] + at[d];
     return view.template packet<n>(at, wanted);
-  }
-
- private:
-  // The tensor's index of an index of the tile. Where no int holds it, it wraps to a negative one, which is out of bounds
-  // as well: only the last tile of a dimension that is bounds-checked reaches behind 2^31 - 1.
-  TL_DEVICE int index_behind(int d, int i) const {
-    return View::is_predicated(d) ? int(unsigned(offset[d]) + unsigned(i)) : offset[d] + i;
   }
 };
 

@@ -23,8 +23,9 @@ void run_current_thread() {
   worker.return_current();
 }
 
-uint3 unravel(std::uint32_t linear, const std::uint32_t (&extents)[3]) {
-  return {linear % extents[0], linear / extents[0] % extents[1], linear / extents[0] / extents[1]};
+uint3 unravel(std::uint64_t linear, const std::uint32_t (&extents)[3]) {
+  const std::uint64_t rest = linear / extents[0];
+  return {std::uint32_t(linear % extents[0]), std::uint32_t(rest % extents[1]), std::uint32_t(rest / extents[1])};
 }
 
 }  // namespace
@@ -43,20 +44,21 @@ Worker::~Worker() { active_worker = nullptr; }
 
 void Worker::run_blocks() {
   const auto& grid = launch.request.grid;
-  const std::uint32_t clusters = grid[0] * grid[1] * grid[2] / std::uint32_t(blocks.size());
-  const std::int32_t most = launch.most_clusters();
+  const std::uint64_t clusters = std::uint64_t(grid[0]) * grid[1] * grid[2] / blocks.size();
+  const std::uint64_t most = std::uint64_t(launch.most_clusters());
+  const bool some = most > 0 && clusters > most;
   while (!launch.abandoned) {
-    const std::uint32_t number = launch.next_cluster++;
-    if (number >= clusters) break;
-    if (!tl_engine_runs(number, clusters, most)) continue;
-    if (launch.grid_barrier) launch.grid_barrier->begin(number);
+    const std::uint64_t turn = launch.next_cluster++;
+    if (turn >= (some ? most : clusters)) break;
+    const std::uint64_t number = some ? turn * (clusters - 1) / (most - 1) : turn;  // as tl_engine_runs says
+    if (launch.grid_barrier) launch.grid_barrier->begin(std::uint32_t(number));
     if (!launch.abandoned) run_cluster(number);
-    block_number = number;  // used by the grid barrier; cooperative launches have no clusters
+    block_number = std::uint32_t(number);  // used by the grid barrier; cooperative launches have no clusters
     if (launch.grid_barrier) launch.grid_barrier->end(*this);
   }
 }
 
-void Worker::run_cluster(std::uint32_t number) {
+void Worker::run_cluster(std::uint64_t number) {
   begin_cluster(number);
   Thread* first = next_thread();
   current = first;
@@ -73,7 +75,7 @@ void Worker::show_to_kernel(const Thread& thread) {
   tl_engine_thread = thread.in_block;
 }
 
-void Worker::begin_cluster(std::uint32_t number) {
+void Worker::begin_cluster(std::uint64_t number) {
   const auto& request = launch.request;
   blockDim = dim3(request.block[0], request.block[1], request.block[2]);
   gridDim = dim3(request.grid[0], request.grid[1], request.grid[2]);
@@ -100,12 +102,12 @@ void Worker::begin_cluster(std::uint32_t number) {
 
 // The block with this rank; ranks are x fastest.
 // [PTX ISA, Special Registers: %cluster_ctarank]
-void Worker::begin_block(std::uint32_t cluster, int rank) {
+void Worker::begin_block(std::uint64_t cluster, int rank) {
   const auto& request = launch.request;
   const auto& extents = launch.cluster;
   const std::uint32_t clusters[] = {request.grid[0] / extents[0], request.grid[1] / extents[1],
                                     request.grid[2] / extents[2]};
-  const uint3 at = unravel(cluster, clusters), within = unravel(std::uint32_t(rank), extents);
+  const uint3 at = unravel(cluster, clusters), within = unravel(std::uint64_t(rank), extents);
   Block& block = blocks[rank];
   block.index = {at.x * extents[0] + within.x, at.y * extents[1] + within.y, at.z * extents[2] + within.z};
   block.number = (block.index.z * request.grid[1] + block.index.y) * request.grid[0] + block.index.x;

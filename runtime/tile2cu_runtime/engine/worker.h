@@ -78,7 +78,7 @@ struct LaunchState {
     const bool some = options.most_blocks > 0 && !request.together;
     return some ? std::max(2, options.most_blocks / blocks_per_cluster()) : 0;
   }
-  std::atomic<std::uint32_t> next_cluster{0};
+  std::atomic<std::uint64_t> next_cluster{0};
   std::atomic<bool> abandoned{false};
   std::optional<GridBarrier> grid_barrier;  // of a cooperative launch
   BlockOrder block_order;
@@ -186,9 +186,9 @@ struct Worker {
 
  private:
   void check_access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic, bool blind);
-  void run_cluster(std::uint32_t number);
-  void begin_cluster(std::uint32_t number);
-  void begin_block(std::uint32_t cluster, int rank);
+  void run_cluster(std::uint64_t number);
+  void begin_cluster(std::uint64_t number);
+  void begin_block(std::uint64_t cluster, int rank);
   void end_cluster();
   void start_threads();
   void show_to_kernel(const Thread& thread);

@@ -45,7 +45,7 @@ def test_nothing_overflows_on_amd(path: Path, tmp_path: Path) -> None:
         assert_nothing_overflows(tmp_path / f"{kernel}.hip")
 
 
-LAST_TILE = """
+KERNEL = """
 import tilelang
 import tilelang.language as T
 
@@ -53,28 +53,61 @@ N = T.dynamic("N")
 
 
 @tilelang.jit
-def last_tile():
+def tiles():
     @T.prim_func
-    def body(X: T.Tensor((N,), "int8"), Y: T.Tensor((N,), "int8")):
-        with T.Kernel(T.ceildiv(N, 96 * 32), threads=32) as bx:
-            tile = T.alloc_fragment((96 * 32,), "int8")
-            T.copy(X[bx * (96 * 32)], tile)
-            T.copy(tile, Y[bx * (96 * 32)])
+    def body(X: T.Tensor((N,), "int8"), Y: T.Tensor((N,), "int8"), first: T.int32):
+        with T.Kernel({grid}, threads=32) as bx:
+            tile = T.alloc_{scope}(({tile},), "int8")
+            {load}
+            T.copy(tile, Y[{start}])
     return body
 """
+COPIED = "T.copy(X[{start}], tile)"
+BY_ELEMENTS = "for i in T.Parallel({tile}):\n                tile[i] = X[{start} + i]"
 
 
-@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
-def test_a_tile_that_reaches_behind_the_largest_int(target: str, tmp_path: Path) -> None:
-    """3072 does not divide 2**31."""
-    path = tmp_path / "last_tile.py"
-    path.write_text(LAST_TILE, encoding="utf-8")
+def tiles(folder: Path, target: str, load: str, **parts: object) -> Path:
+    path = folder / "tiles.py"
+    path.write_text(KERNEL.format(load=load.format(**parts), **parts), encoding="utf-8")
     ((_, emitted),) = tile2cu.emit(path, target=target).items()
     for name, text in emitted.files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    (source,) = (tmp_path / name for name in emitted.files if name.endswith((".cu", ".hip")))
+        (folder / name).write_text(text, encoding="utf-8")
+    return next(folder / name for name in emitted.files if name.endswith((".cu", ".hip")))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+@pytest.mark.parametrize("load", [COPIED, BY_ELEMENTS])
+def test_the_last_tile_ends_at_an_int(load: str, target: str, tmp_path: Path) -> None:
+    """3072 does not divide 2**31: the last tile of 2**31 - 1 elements would reach behind."""
+    source = tiles(tmp_path, target, load, scope="fragment", grid="T.ceildiv(N, 3072)", tile=3072, start="bx * 3072")
+    library, manifest = library_of(source), read_manifest(source.with_suffix(".json"))
+    largest = (2**31 - 1) // 3072 * 3072
+    accepted = {size: run(library, manifest, {"N": size}) for size in (largest, largest - 1, 5, 0)}
+    assert [(each.status, each.faults) for each in accepted.values()] == [(0, ())] * 4
+    assert {run(library, manifest, {"N": size}).status for size in (largest + 1, 2**31 - 1)} == {1}
+    head = source.read_text(encoding="utf-8").replace("\n// ", " ")
+    assert "ceildiv(N, 3072) * 3072 must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE" in head
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+@pytest.mark.parametrize("scope", ["fragment", "shared"])
+def test_a_tile_that_starts_anywhere_reaches_behind_the_largest_int(scope: str, target: str, tmp_path: Path) -> None:
+    turned = f"{COPIED}\n            for i in T.Parallel(512):\n                tile[i] = tile[i] + T.cast(i, 'int8')"
+    source = tiles(tmp_path, target, turned, scope=scope, grid="1", tile=512, start="first")
+    library, manifest = library_of(source), read_manifest(source.with_suffix(".json"))
+    outcomes = [run(library, manifest, {"N": 2**31 - 1}, scalars={"first": 2**31 - 1 - by}) for by in (0, 99, 512)]
+    assert [(each.status, each.faults) for each in outcomes] == [(0, ())] * 3
+
+
+def test_the_last_of_more_than_two_to_the_32_blocks_runs(tmp_path: Path) -> None:
+    source = tiles(tmp_path, "cuda:sm_80", COPIED, scope="fragment", grid="N", tile=32, start="bx")
+    text = source.read_text(encoding="utf-8").replace("grid(N)", "grid(N, 3)")
+    text = text.replace("const int bx = blockIdx.x;", "const int bx = int(blockIdx.y) * (1 << 30);")
+    source.write_text(text, encoding="utf-8")
     outcome = run(library_of(source), read_manifest(source.with_suffix(".json")), {"N": 2**31 - 1})
-    assert (outcome.status, outcome.faults) == (0, ())
+    assert len(outcome.overflows) == 1 and "mul of 2 and 1073741824" in outcome.overflows[0]
 
 
 def planted(folder: Path, old: str, new: str) -> Path:

@@ -7,7 +7,7 @@ from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import TMA_IF
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, binary, children, int_const, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, children, int_const, static_value, walk
 from tile2cu.core.program import Buffer, If, Loop, Program
 from tile2cu.core.schedule import Multiple, implied, strictest
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns, run_time_rows
@@ -68,10 +68,14 @@ def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
 def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
     """The extents of tensors and of grids are ints, and so are the numbers that kernels count to."""
     ends = {part: past for each in launches for part, past in _counted(each.resolved) if past is not None}
+    counts_tiles = [*ends, *(part for each in launches for part in _of_last_tiles(each.resolved))]
     found = dict.fromkeys(
         (_in_64_bits(part, each.printer, past), _word(each.printer, part if past is None else binary("+", part, past)))
         for each in launches
-        for part, past in _with_largest([*_extents(each), *_counted(each.resolved)], each.resolved.bounds)
+        for part, past in (
+            *_with_largest([*_extents(each), *_counted(each.resolved)], each.resolved.bounds),
+            *((part, None) for part in _of_last_tiles(each.resolved)),
+        )
         if past is not None or part not in ends
         if variables(part) <= {*each.resolved.program.sizes, *each.resolved.program.params}
         if of_call == is_of_call(part, each.resolved.program)
@@ -79,7 +83,7 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
     of_tiles = "Tile indices are ints; loops compute them up to a step past the end"
     yield Limit(
         conditions=tuple(f"!{FITS_INT}({wide})" for wide, _ in found),
-        comment=of_tiles if ends else "Extents are ints",
+        comment=of_tiles if counts_tiles else "Extents are ints",
         stated=f"{listed([word for _, word in found])} must be at most 2,147,483,647 (32-bit ints)",
     )
 
@@ -137,6 +141,18 @@ def _counted(resolved: Resolved) -> Iterator[tuple[Expr, Expr | None]]:
             yield from ((part, None) for part in _may_overflow(end, bounds))
             if not bounds.fits(binary("+", end, past)):
                 yield end, past
+
+
+def _of_last_tiles(resolved: Resolved) -> Iterator[Expr]:
+    """Sizes rounded up to whole tiles: the last tile has indices up to there. Those of 2**n elements end at 2**31."""
+    launch, bounds = resolved.launch, resolved.bounds
+    ends = (*launch.grid, *(stmt.stop for stmt in launch.statements if isinstance(stmt, Loop)))
+    for part in dict.fromkeys(part for end in ends for part in walk(bounds.expanded(end))):
+        match part:
+            case Call(function="ceildiv", args=(Var(role=Role.SIZE), tile)) if 2**31 % int(static_value(tile) or 1):
+                yield binary("*", part, tile)
+            case _:
+                pass
 
 
 def _is_of_sizes(expr: Expr) -> bool:

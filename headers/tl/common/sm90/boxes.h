@@ -46,8 +46,4 @@ template <class T, int rows, int cols, class Swizzle> struct BoxRows<StagingTile
   static constexpr int value = 16;
 };
 
-// The coordinate of a load's box behind another one. Where no int holds it, it wraps to a negative one: no tensor has an
-// element there either, and the load writes zeros.
-TL_DEVICE int coordinate_of_load(int first, int offset) { return int(unsigned(first) + unsigned(offset)); }
-
 }  // namespace tl

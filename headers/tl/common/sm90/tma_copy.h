@@ -16,7 +16,7 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   TL_UNROLL
   for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
     tma_load_box(to.data + Tile::rows * col, map, from.coordinate, barrier);
-    from.coordinate[rank - 1] = coordinate_of_load(from.coordinate[rank - 1], BoxCols<Tile>::value);
+    from.coordinate[rank - 1] = index_sum(from.coordinate[rank - 1], BoxCols<Tile>::value);
   }
 }
 
@@ -39,7 +39,7 @@ TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile,
   TL_UNROLL
   for (int col = 0; col < cols; col += slab_cols) {
     tma_load_box(to.tile->data + rows * (to.first_col + col), map, from.coordinate, barrier);
-    from.coordinate[rank - 1] = coordinate_of_load(from.coordinate[rank - 1], slab_cols);
+    from.coordinate[rank - 1] = index_sum(from.coordinate[rank - 1], slab_cols);
   }
 }
 
