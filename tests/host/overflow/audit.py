@@ -306,13 +306,12 @@ def sources_of(path: Path, target: str, folder: Path) -> Iterator[Path]:
         return
     import tile2cu
 
-    for emitted in tile2cu.emit(path, target=target).values():
-        place = folder / path.stem / emitted.entry if hasattr(emitted, "entry") else folder / path.stem
-        place.mkdir(parents=True, exist_ok=True)
+    for kernel, emitted in tile2cu.emit(path, target=target).items():
+        place = folder / path.stem / kernel
+        place.mkdir(parents=True)
         for name, text in emitted.files.items():
             (place / name).write_text(text, encoding="utf-8")
-            if name.endswith((".cu", ".hip")):
-                yield place / name
+        yield from (place / name for name in emitted.files if name.endswith((".cu", ".hip")))
 
 
 def main() -> int:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import tile2cu
+from tests.host.example_calls import EXAMPLES, RAGGED, Example
+from tests.host.more_calls import MORE, Case
 from tests.host.overflow.audit import LIMITS, audit, library_of, run, skipping
 from tile2cu_runtime.spec import read_manifest
 
@@ -36,9 +38,10 @@ def test_nothing_overflows(name: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
-def test_nothing_overflows_on_amd(path: Path, tmp_path: Path) -> None:
-    for kernel, emitted in tile2cu.emit(path, target="hip:gfx942").items():
+@pytest.mark.parametrize("example", [*RAGGED, *MORE], ids=str)
+def test_nothing_overflows_on_amd(example: Example | Case, tmp_path: Path) -> None:
+    path = EXAMPLES / example.file
+    for kernel, emitted in tile2cu.emit(path, example.kernel, target="hip:gfx942", **example.bindings).items():
         for name, text in emitted.files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
         assert_nothing_overflows(tmp_path / f"{kernel}.hip")
