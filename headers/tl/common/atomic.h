@@ -141,10 +141,10 @@ template <class Op, int threads, int vector, class Tile, class To>
 TL_DEVICE void atomic_chunks(const Tile& from, const To& to) {
   using Pieces = ChunksOf<threads, Tile, vector>;
   TL_UNROLL_LITTLE
-  for (int turn = 0; turn < Pieces::turns; ++turn)
-    if (Pieces::valid(turn))
-      atomic_element<Op>(chunk<vector>(to, Pieces::row(turn), Pieces::col(turn)),
-                         chunk<vector>(from, Pieces::row(turn), Pieces::col(turn)));
+  for (int iteration = 0; iteration < Pieces::iterations; ++iteration)
+    if (Pieces::valid(iteration))
+      atomic_element<Op>(chunk<vector>(to, Pieces::row(iteration), Pieces::col(iteration)),
+                         chunk<vector>(from, Pieces::row(iteration), Pieces::col(iteration)));
 }
 template <class Op, int threads, class Tile, class View>
 TL_DEVICE void atomic_shared_tile(const Tile& from, const Place<View>& to) {

@@ -10,16 +10,17 @@ namespace tl {
 // `thread_stride` threads of the block apart; all threads with the same T hold copies. Coordinates beyond the extent
 // are not valid.
 template <int extent_, int threads, int thread_stride, int vector_> struct BlockedAxis {
-  static constexpr int rank = 1, vector = vector_, extent = extent_, turn = threads * vector;
-  static constexpr int registers = (extent + turn - 1) / turn * vector;
+  static constexpr int rank = 1, vector = vector_, extent = extent_, period = threads * vector;
+  static constexpr int registers = (extent + period - 1) / period * vector;
   static_assert(extent % vector == 0, "vectors divide the extent: regenerate the file for other extents");
   // Unsigned arithmetic: thread indices are not negative, so division and remainder need no sign correction.
   static TL_DEVICE int place() { return static_cast<int>(unsigned(thread()) / thread_stride % threads); }
   template <int dim> static TL_DEVICE int coordinate(int reg) {
-    return reg / vector * turn + place() * vector + reg % vector;
+    return reg / vector * period + place() * vector + reg % vector;
   }
   static TL_DEVICE bool valid(int reg) {  // one test per vector
-    return extent % turn == 0 || (reg / vector + 1) * turn <= extent || coordinate<0>(reg / vector * vector) < extent;
+    return extent % period == 0 || (reg / vector + 1) * period <= extent ||
+           coordinate<0>(reg / vector * vector) < extent;
   }
   static TL_DEVICE int replica() {
     const unsigned t = thread();

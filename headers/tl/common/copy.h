@@ -39,15 +39,15 @@ template <int threads, int bytes, class Tile, class From, class To>
 TL_DEVICE void copy_chunks(const From& from, To&& to) {
   constexpr int vector = elements_in<typename Tile::type>(bytes);
   using Pieces = ChunksOf<threads, Tile, vector>;
-  constexpr int steps = (Pieces::turns + 15) / 16, at_once = (Pieces::turns + steps - 1) / steps;
+  constexpr int steps = (Pieces::iterations + 15) / 16, at_once = (Pieces::iterations + steps - 1) / steps;
   TL_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
     TL_UNROLL
     for (int i = 0; i < at_once; ++i) {
-      const int turn = step * at_once + i;
-      if ((steps * at_once == Pieces::turns || turn < Pieces::turns) && Pieces::valid(turn))
-        chunk<vector>(to, Pieces::row(turn), Pieces::col(turn)) =
-            chunk<vector>(from, Pieces::row(turn), Pieces::col(turn));
+      const int iteration = step * at_once + i;
+      if ((steps * at_once == Pieces::iterations || iteration < Pieces::iterations) && Pieces::valid(iteration))
+        chunk<vector>(to, Pieces::row(iteration), Pieces::col(iteration)) =
+            chunk<vector>(from, Pieces::row(iteration), Pieces::col(iteration));
     }
   }
 }
@@ -58,10 +58,10 @@ TL_DEVICE void copy_elements(const From& from, To&& to) {
   constexpr int vector = elements_in<typename Tile::type>(bytes);
   using Pieces = ChunksOf<threads, Tile, vector>;
   TL_UNROLL_LITTLE
-  for (int turn = 0; turn < Pieces::turns; ++turn)
-    if (Pieces::valid(turn))
-      chunk<vector>(to, Pieces::row(turn), Pieces::col(turn)) =
-          chunk<vector>(from, Pieces::row(turn), Pieces::col(turn));
+  for (int iteration = 0; iteration < Pieces::iterations; ++iteration)
+    if (Pieces::valid(iteration))
+      chunk<vector>(to, Pieces::row(iteration), Pieces::col(iteration)) =
+          chunk<vector>(from, Pieces::row(iteration), Pieces::col(iteration));
 }
 
 // The widest chunk that both sides move in one access.
@@ -258,8 +258,8 @@ template <int threads, class Tile, class X> TL_DEVICE std::enable_if_t<is_shared
   constexpr int vector = elements_in<typename Tile::type>(Tile::chunk_bytes);
   using Pieces = ChunksOf<threads, Tile, vector>;
   TL_UNROLL
-  for (int turn = 0; turn < Pieces::turns; ++turn)
-    if (Pieces::valid(turn)) chunk<vector>(tile, Pieces::row(turn), Pieces::col(turn)) = x;
+  for (int iteration = 0; iteration < Pieces::iterations; ++iteration)
+    if (Pieces::valid(iteration)) chunk<vector>(tile, Pieces::row(iteration), Pieces::col(iteration)) = x;
 }
 template <int threads, class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> clear(Tile& tile) {
   fill<threads>(tile, typename Tile::type(0));

@@ -37,7 +37,7 @@ TL_DEVICE void copy_async_chunk(const Place<View>& from, Tile& to, int row, int 
 }
 // Copies the chunks of one column of the tile, every `step` rows: all addresses are at constant distances from the
 // first one on each side.
-template <int step, int turns, class View, class Tile, class Reads>
+template <int step, int iterations, class View, class Tile, class Reads>
 TL_DEVICE void copy_async_column(const Place<View>& from, Tile& to, int row, int col, const Reads& reads) {
   constexpr int bytes = 16, vector = bytes / static_cast<int>(sizeof(typename Tile::type));
   const int count = bytes_inside<View, vector>(from.view, index_sum(from.offset[View::last], col));
@@ -45,9 +45,9 @@ TL_DEVICE void copy_async_column(const Place<View>& from, Tile& to, int row, int
   auto* const target = to.at(row, col);
   auto* const source = from.address(row, col);
   TL_UNROLL
-  for (int turn = 0; turn < turns; ++turn)
-    reads.template start<bytes>(target + turn * step * Tile::pitch, source + turn * distance,
-                                from.view.inside(0, index_sum(from.offset[0], row + turn * step)) ? count : 0);
+  for (int iteration = 0; iteration < iterations; ++iteration)
+    reads.template start<bytes>(target + iteration * step * Tile::pitch, source + iteration * distance,
+                                from.view.inside(0, index_sum(from.offset[0], row + iteration * step)) ? count : 0);
 }
 // The 16-byte path is fully unrolled for speed; the narrower ones are unrolled little to limit code size.
 template <int threads, int bytes, class View, class Tile, class Reads>
@@ -55,15 +55,17 @@ TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to, const Reads&
   using Pieces = ChunksOf<threads, Tile, bytes / static_cast<int>(sizeof(typename Tile::type))>;
   if constexpr (bytes == 16 && Pieces::whole_rows && Pieces::count % threads == 0 &&
                 rows_lie_alike<Tile, threads / Pieces::in_row>) {
-    copy_async_column<threads / Pieces::in_row, Pieces::turns>(from, to, Pieces::row(0), Pieces::col(0), reads);
+    copy_async_column<threads / Pieces::in_row, Pieces::iterations>(from, to, Pieces::row(0), Pieces::col(0), reads);
   } else if constexpr (bytes == 16) {
     TL_UNROLL
-    for (int turn = 0; turn < Pieces::turns; ++turn)
-      if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn), reads);
+    for (int iteration = 0; iteration < Pieces::iterations; ++iteration)
+      if (Pieces::valid(iteration))
+        copy_async_chunk<bytes>(from, to, Pieces::row(iteration), Pieces::col(iteration), reads);
   } else {
     TL_UNROLL_LITTLE
-    for (int turn = 0; turn < Pieces::turns; ++turn)
-      if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn), reads);
+    for (int iteration = 0; iteration < Pieces::iterations; ++iteration)
+      if (Pieces::valid(iteration))
+        copy_async_chunk<bytes>(from, to, Pieces::row(iteration), Pieces::col(iteration), reads);
   }
 }
 
@@ -146,11 +148,11 @@ TL_DEVICE void copy_rows_async(const View& from, Tile& to, const PlaceOf& place,
   constexpr int bytes = widest < size ? size : widest;
   using Pieces = ChunksOf<threads, Tile, bytes / size>;
   TL_UNROLL_LITTLE
-  for (int turn = 0; turn < Pieces::turns; ++turn) {
-    if (!Pieces::valid(turn)) continue;
-    const int row = Pieces::row(turn);
+  for (int iteration = 0; iteration < Pieces::iterations; ++iteration) {
+    if (!Pieces::valid(iteration)) continue;
+    const int row = Pieces::row(iteration);
     const bool copied = wanted(row);
-    copy_row_chunk<bytes>(from, copied ? place(row) : At<View::rank>{}, copied, to, row, Pieces::col(turn));
+    copy_row_chunk<bytes>(from, copied ? place(row) : At<View::rank>{}, copied, to, row, Pieces::col(iteration));
   }
 }
 

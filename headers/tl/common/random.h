@@ -46,15 +46,15 @@ struct Philox {
       return second;
     }
     const float radius = sqrt(-2.0f * log(uniform()));
-    const float angle = static_cast<float>(next()) * turn + turn / 2;
+    const float angle = static_cast<float>(next()) * angle_step + angle_step / 2;
     has_second = true;
     second = cos(angle) * radius;
     return sin(angle) * radius;
   }
 
  private:
-  static constexpr float step = 2.3283064e-10f;     // 2^-32
-  static constexpr float turn = step * 6.2831855f;  // 2^-32 * 2 pi
+  static constexpr float step = 2.3283064e-10f;           // 2^-32
+  static constexpr float angle_step = step * 6.2831855f;  // 2^-32 * 2 pi
   static TL_DEVICE uint32_t high(uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t(a) * b >> 32); }
   TL_DEVICE void encrypt() {
     uint32_t k0 = key[0], k1 = key[1];

@@ -113,15 +113,15 @@ TL_LIBRARY double circular(double x, int quarter) {
   const double n = __builtin_rint(x * 0.63661977236758138243);
   double r = __builtin_fma(-n, half_pi_low, __builtin_fma(-n, half_pi, x));
   if (__builtin_fabs(r) > 1) r = 0;  // |x| is too large for the reduction
-  const int turn = static_cast<int>(n - 4 * __builtin_floor(n * 0.25)) + quarter;
+  const int quadrant = static_cast<int>(n - 4 * __builtin_floor(n * 0.25)) + quarter;
   const double square = r * r;
   double even = 0, odd = 0;
   for (int i = 16; i >= 2; i -= 2) {  // Horner's scheme: cos r = 1 - r^2 / (1 2) (1 - r^2 / (3 4) (...))
     even = 1 - square * (even == 0 ? 1 : even) / (i * (i - 1));
     odd = 1 - square * (odd == 0 ? 1 : odd) / (i * (i + 1));
   }
-  const double result = turn & 1 ? even : r * odd;
-  return turn & 2 ? -result : result;
+  const double result = quadrant & 1 ? even : r * odd;
+  return quadrant & 2 ? -result : result;
 }
 
 // fmod: the exact remainder, with the sign of x; the quotient is computed 28 bits at a time.

@@ -54,16 +54,16 @@ TL_DEVICE void store(const StagedRows<T, rows, cols, threads, count>& from,
   using Pieces = typename From::Pieces;
   static_assert(sizeof(T) == 2 && count == 4, "a chunk is two columns of four rows");
   TL_UNROLL
-  for (int turn = 0; turn < Pieces::turns; turn += count) {
-    if (!Pieces::valid(turn)) continue;
+  for (int iteration = 0; iteration < Pieces::iterations; iteration += count) {
+    if (!Pieces::valid(iteration)) continue;
     TL_UNROLL
     for (int word = 0; word < From::bytes / 4; ++word) {
       uint32_t row[count];
       TL_UNROLL
-      for (int r = 0; r < count; ++r) row[r] = from.piece[turn + r].word[word];
+      for (int r = 0; r < count; ++r) row[r] = from.piece[iteration + r].word[word];
       const FourWords columns = {lower_halves(row[0], row[1]), lower_halves(row[2], row[3]),
                                  upper_halves(row[0], row[1]), upper_halves(row[2], row[3])};
-      store_bits<16>(to.at(Pieces::row(turn), Pieces::col(turn) + 2 * word), columns);
+      store_bits<16>(to.at(Pieces::row(iteration), Pieces::col(iteration) + 2 * word), columns);
     }
   }
 }

@@ -19,11 +19,13 @@ template <> struct StagedBits<1> {
 // tl::Chunks of `together` neighbouring rows: a thread has these in consecutive iterations.
 template <int threads, int rows, int cols, int vector, int together> struct ChunksOfRows {
   using Groups = Chunks<threads, rows / together, cols, vector>;
-  static constexpr int turns = Groups::turns * together;
+  static constexpr int iterations = Groups::iterations * together;
   static_assert(rows % together == 0, "a tile is a whole number of groups of rows");
-  static TL_DEVICE int row(int turn) { return Groups::row(turn / together) * together + turn % together; }
-  static TL_DEVICE int col(int turn) { return Groups::col(turn / together); }
-  static TL_DEVICE bool valid(int turn) { return Groups::valid(turn / together); }
+  static TL_DEVICE int row(int iteration) {
+    return Groups::row(iteration / together) * together + iteration % together;
+  }
+  static TL_DEVICE int col(int iteration) { return Groups::col(iteration / together); }
+  static TL_DEVICE bool valid(int iteration) { return Groups::valid(iteration / together); }
 };
 
 // The registers of `threads` threads for a tile of rows x cols, in pieces of up to 16 bytes, of `together` neighbouring
@@ -35,7 +37,7 @@ template <class T, int rows, int cols, int threads, class As = T, int together =
   static constexpr bool is_halved = together > 1 && rows / together*(cols / most) % threads != 0;
   static constexpr int vector = is_halved ? most / 2 : most, bytes = vector * int(sizeof(T));
   using Pieces = ChunksOfRows<threads, rows, cols, vector, together>;
-  StagedBits<bytes> piece[Pieces::turns];
+  StagedBits<bytes> piece[Pieces::iterations];
 };
 template <class T, int n, int threads, class As = T> using Staged1D = Staged<T, 1, n, threads, As>;
 
@@ -109,15 +111,17 @@ TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As, 
       if (is_reached || Buffer::reaches(place, rows, cols)) {
         const Buffer buffer(place, View::rank == 1 ? cols : rows);
         TL_UNROLL
-        for (int turn = 0; turn < Pieces::turns; ++turn)
-          if (Pieces::valid(turn))
-            to.piece[turn] = buffer.template load<StagedBits<To::bytes>>(Pieces::row(turn), Pieces::col(turn));
+        for (int iteration = 0; iteration < Pieces::iterations; ++iteration)
+          if (Pieces::valid(iteration))
+            to.piece[iteration] =
+                buffer.template load<StagedBits<To::bytes>>(Pieces::row(iteration), Pieces::col(iteration));
         return;
       }
     }
     TL_UNROLL
-    for (int turn = 0; turn < Pieces::turns; ++turn)
-      if (Pieces::valid(turn)) to.piece[turn] = staged_piece<To::vector>(place, Pieces::row(turn), Pieces::col(turn));
+    for (int iteration = 0; iteration < Pieces::iterations; ++iteration)
+      if (Pieces::valid(iteration))
+        to.piece[iteration] = staged_piece<To::vector>(place, Pieces::row(iteration), Pieces::col(iteration));
   };
   if constexpr (View::alignment != 0) {
     load_all(from);
@@ -141,9 +145,10 @@ TL_DEVICE void store(const Staged<T, rows, cols, threads, As>& from, Tile& to) {
   static_assert(Tile::rows == rows && Tile::cols == cols, "the staged tile has the shape of the shared one");
   static_assert(std::is_same<typename Tile::type, As>::value, "the staged tile's As is the shared tile's element type");
   TL_UNROLL
-  for (int turn = 0; turn < Pieces::turns; ++turn)
-    if (Pieces::valid(turn))
-      chunk<From::vector>(to, Pieces::row(turn), Pieces::col(turn)) = bit_cast<Vec<T, From::vector>>(from.piece[turn]);
+  for (int iteration = 0; iteration < Pieces::iterations; ++iteration)
+    if (Pieces::valid(iteration))
+      chunk<From::vector>(to, Pieces::row(iteration), Pieces::col(iteration)) =
+          bit_cast<Vec<T, From::vector>>(from.piece[iteration]);
 }
 
 }  // namespace tl
