@@ -10,7 +10,6 @@ namespace tl {
 
 // Row-major; rows are padded by `padding` elements.
 template <int padding, int... extents> struct LdsRows {
-  template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() { return descriptor<T>(); }
   template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
     using namespace ck_tile;
     constexpr int vector = 16 / static_cast<int>(sizeof(T));
@@ -28,7 +27,6 @@ template <int padding, int... extents> struct LdsRows {
 
 // Rows in slabs of `span` bytes; the 16-byte chunks of a row are permuted by XOR with row / (128 / span).
 template <int span, int rows, int cols> struct LdsSwizzled {
-  template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() { return descriptor<T>(); }
   template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
     using namespace ck_tile;
     constexpr int vector = 16 / static_cast<int>(sizeof(T)), chunks = span / 16, slabs = cols / (vector * chunks);
@@ -54,7 +52,6 @@ template <int span, int rows, int cols> struct LdsSwizzled {
 
 // A vector of n elements, stored as rows of `span` bytes with that swizzle.
 template <int span, int n> struct LdsSwizzledVector {
-  template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() { return descriptor<T>(); }
   template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
     using namespace ck_tile;
     constexpr int cols = span / static_cast<int>(sizeof(T)), rows = n / cols;
@@ -72,16 +69,36 @@ template <int groups_, int held_> struct HeldK {
   static constexpr int groups = groups_, held = held_;
 };
 
-// A (k, n) tile whose columns are stored in 16-byte chunks along k, for MFMA operands that read along k. Column
-// (group, t, r), digits of Interleave::count t and 4 r, is line l = (t, group, r): MFMA t of a group reads neighbouring
-// lines. Chunk c = k_slot / (elements of 16 bytes) of line l is at line l ^ c of the n lines that have chunk c.
+// A (k, n) tile whose columns are stored in 16-byte chunks along k_slot, for MFMA operands that read along k.
 template <int k, int n, class Interleave, class Order = HeldK<1, 1>> struct LdsTransposed {
-  static constexpr int count = Interleave::count, run = 4;
+  // Elements are addressed by (k, column).
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
+    using namespace ck_tile;
+    constexpr int vector = 16 / static_cast<int>(sizeof(T)), steps = vector / Order::held;
+    constexpr int outer = k / (vector * Order::groups);
+    constexpr auto slots = transform_tensor_descriptor(
+        LdsTransposed<k, n, Interleave>::template descriptor<T>(),
+        make_tuple(make_unmerge_transform(
+                       make_tuple(number<outer>{}, number<Order::groups>{}, number<steps>{}, number<Order::held>{})),
+                   make_pass_through_transform(number<n>{})),
+        make_tuple(sequence<0>{}, sequence<1>{}), make_tuple(sequence<0, 1, 2, 3>{}, sequence<4>{}));
+    return transform_tensor_descriptor(
+        slots,
+        make_tuple(make_merge_transform_v3_division_mod(
+                       make_tuple(number<outer>{}, number<steps>{}, number<Order::groups>{}, number<Order::held>{})),
+                   make_pass_through_transform(number<n>{})),
+        make_tuple(sequence<0, 2, 1, 3>{}, sequence<4>{}), make_tuple(sequence<0>{}, sequence<1>{}));
+  }
+};
 
-  // Of the coordinates (k_slot, column).
-  template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() {
+// The same where k_slot is k. Column (group, t, r), digits of Interleave::count t and 4 r, is line l = (t, group, r):
+// MFMA t of a group reads neighbouring lines. Chunk c = k / (elements of 16 bytes) of line l is at line l ^ c of the n
+// lines that have chunk c.
+template <int k, int n, class Interleave> struct LdsTransposed<k, n, Interleave, HeldK<1, 1>> {
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
     using namespace ck_tile;
     constexpr int vector = 16 / static_cast<int>(sizeof(T)), chunks = k / vector;
+    constexpr int count = Interleave::count, run = 4, groups = n / (count * run);
     constexpr auto stored = make_naive_tensor_descriptor_packed(
         make_tuple(number<chunks>{}, number<n>{}, number<vector>{}), number<vector>{});
     constexpr auto lines = transform_tensor_descriptor(
@@ -92,40 +109,24 @@ template <int k, int n, class Interleave, class Order = HeldK<1, 1>> struct LdsT
     constexpr auto instructions = transform_tensor_descriptor(
         lines,
         make_tuple(make_pass_through_transform(number<chunks>{}),
-                   make_unmerge_transform(make_tuple(number<count>{}, number<n / (count * run)>{}, number<run>{})),
+                   make_unmerge_transform(make_tuple(number<count>{}, number<groups>{}, number<run>{})),
                    make_pass_through_transform(number<vector>{})),
         make_tuple(sequence<0>{}, sequence<1>{}, sequence<2>{}),
         make_tuple(sequence<0>{}, sequence<1, 2, 3>{}, sequence<4>{}));
     return transform_tensor_descriptor(
         instructions,
         make_tuple(make_merge_transform_v3_division_mod(make_tuple(number<chunks>{}, number<vector>{})),
-                   make_merge_transform_v3_division_mod(
-                       make_tuple(number<n / (count * run)>{}, number<count>{}, number<run>{}))),
+                   make_merge_transform_v3_division_mod(make_tuple(number<groups>{}, number<count>{}, number<run>{}))),
         make_tuple(sequence<0, 4>{}, sequence<2, 1, 3>{}), make_tuple(sequence<0>{}, sequence<1>{}));
   }
-  // Of the coordinates (k, column).
-  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
-    using namespace ck_tile;
-    constexpr auto ordered = operand_descriptor<T>();
-    if constexpr (Order::groups == 1) {
-      return ordered;
-    } else {
-      constexpr int vector = 16 / static_cast<int>(sizeof(T)), steps = vector / Order::held;
-      constexpr int outer = k / (vector * Order::groups);
-      constexpr auto digits = transform_tensor_descriptor(
-          ordered,
-          make_tuple(make_unmerge_transform(
-                         make_tuple(number<outer>{}, number<Order::groups>{}, number<steps>{}, number<Order::held>{})),
-                     make_pass_through_transform(number<n>{})),
-          make_tuple(sequence<0>{}, sequence<1>{}), make_tuple(sequence<0, 1, 2, 3>{}, sequence<4>{}));
-      return transform_tensor_descriptor(
-          digits,
-          make_tuple(make_merge_transform_v3_division_mod(
-                         make_tuple(number<outer>{}, number<steps>{}, number<Order::groups>{}, number<Order::held>{})),
-                     make_pass_through_transform(number<n>{})),
-          make_tuple(sequence<0, 2, 1, 3>{}, sequence<4>{}), make_tuple(sequence<0>{}, sequence<1>{}));
-    }
-  }
+};
+
+// The layout whose descriptor the operands of MFMAs are read by: along k_slot where a layout has it.
+template <class Layout> struct OperandLayout {
+  using type = Layout;
+};
+template <int k, int n, class Interleave, class Order> struct OperandLayout<LdsTransposed<k, n, Interleave, Order>> {
+  using type = LdsTransposed<k, n, Interleave>;
 };
 
 // A tile in LDS; `Layout` is one of the above.
@@ -296,8 +297,8 @@ CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding encoding, Origin... ori
 // For the operands of MFMAs, whose coordinate along k is k_slot.
 template <class Tile, class Encoding, class... Origin>
 CK_TILE_DEVICE auto operand_window(Tile* stages, Encoding encoding, Origin... origin) {
-  using Layout = typename Tile::Layout;
-  return window_on(stages, encoding, Layout::template operand_descriptor<typename Tile::Element>(), origin...);
+  using Layout = typename OperandLayout<typename Tile::Layout>::type;
+  return window_on(stages, encoding, Layout::template descriptor<typename Tile::Element>(), origin...);
 }
 
 }  // namespace tl

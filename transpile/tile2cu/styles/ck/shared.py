@@ -49,7 +49,7 @@ class ByColumns:
     groups: int = 0
 
     def byte_of(self, at: tuple[int, ...], tile: Buffer) -> int:
-        """The offset of an element at (position along K, column). [headers/tl/ck_lds.h, operand_descriptor]"""
+        """The offset of an element at (position along K, column). [headers/tl/ck_lds.h, LdsTransposed]"""
         (k, column), n, size = at, tile.static_shape[1], tile.dtype.bytes
         chunk, element = divmod(k, VECTOR // size)
         return ((chunk * n + (self.line_of(column, n) ^ chunk)) * (VECTOR // size) + element) * size
