@@ -146,8 +146,8 @@ template <class T, class Layout_> struct alignas(16) LdsTile {
   }
 };
 
-// A tile in LDS, or the part of it that begins at `origin`, as the threads of a distribution access it, in any of the
-// tile's stages: coordinates are computed once, a stage moves the base address.
+// A tile in LDS, or a part of it, as the threads of a distribution access it in any of the tile's stages: coordinates
+// are computed once, a stage moves the base address.
 template <class Tile, class Window> struct StagedWindow {
   Tile* stages;
   Window window;
@@ -224,8 +224,8 @@ struct LdsOffsets<ck_tile::tile_distribution_encoding<R, ck_tile::tuple<H...>, P
   }
 };
 
-// A tile in LDS whose bits combine by XOR, as the threads of a distribution access it in any of the tile's stages, by
-// ck_tile's load_tile, and store_tile. The accesses of a thread are at its offset of register 0, XORed with constants.
+// A tile in LDS whose offsets combine by XOR, as the threads of a distribution access it in any of the tile's stages,
+// by load_tile and store_tile. The accesses of a thread are at its offset of register 0, XORed with constants.
 // Bits of these that no thread's offset has are an immediate offset of the instruction, so one address per value of the
 // other bits stays in a register; ck_tile's windows have one per access.
 template <class Tile, class Encoding, class Descriptor> struct LdsWindow {
@@ -269,6 +269,7 @@ CK_TILE_DEVICE void store_tile(const LdsWindow<Tile, Encoding, Descriptor>& wind
   window.store(tile);
 }
 
+// The window on a tile, or on the part that begins at `origin`.
 template <class Tile, class Encoding, class Descriptor, class... Origin>
 CK_TILE_DEVICE auto window_on(Tile* stages, Encoding, Descriptor, Origin... origin) {
   using namespace ck_tile;
@@ -277,15 +278,8 @@ CK_TILE_DEVICE auto window_on(Tile* stages, Encoding, Descriptor, Origin... orig
     return LdsWindow<Tile, Encoding, Descriptor>{stages, Descriptor{}.calculate_offset(distribution.calculate_index())};
   } else {
     const auto view = make_tensor_view<address_space_enum::lds>(window_data(stages[0].data), Descriptor{});
-    auto window = [&] {
-      if constexpr (sizeof...(Origin) > 0) {
-        return make_tile_window(view, distribution.get_lengths(), multi_index<sizeof...(Origin)>{origin...},
-                                distribution);
-      } else {
-        const auto zeros = generate_tuple([](auto) { return 0; }, number<Descriptor::get_num_of_dimension()>{});
-        return make_tile_window(view, distribution.get_lengths(), to_multi_index(zeros), distribution);
-      }
-    }();
+    const multi_index<Descriptor::get_num_of_dimension()> start = {origin...};  // without an origin zeros
+    auto window = make_tile_window(view, distribution.get_lengths(), start, distribution);
     return StagedWindow<Tile, decltype(window)>{stages, window};
   }
 }

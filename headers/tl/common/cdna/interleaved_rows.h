@@ -93,7 +93,7 @@ struct MfmaInterleavedRows<SharedTile<T, rows, cols, InterleavedRows<count>>, pi
     const int column = n * Shape::size * group, of_lane = line + n * (lane() % Shape::size);
     TL_UNROLL
     for (int item = 0; item < Order::items; item += count) {
-      const int first = Order::first(k, item / Order::piece) + item % Order::piece, row = Order::first(0, 0);
+      const int first = Order::of_item(k, item), row = Order::first(0, 0);
       const T* from;
       if constexpr (cols % period == 0)
         from = tile.at(row, of_lane + column % period) + (first - row) * cols + (column - column % period) * count;

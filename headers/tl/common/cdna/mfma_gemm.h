@@ -11,12 +11,14 @@ namespace tl {
 // hold `items`, in pieces of `piece` consecutive ones. Any order of k is valid if A and B share it.
 template <class Shape, int items_, int piece_> struct MfmaK {
   static constexpr int items = items_, piece = piece_, pieces = items / piece, step = items * Shape::groups;
+  // The k of the first item of piece p, in the step that begins at k, and of any item.
   static TL_DEVICE int first(int k, int p) { return k + piece * (Shape::groups * p + lane() / Shape::size); }
+  static TL_DEVICE int of_item(int k, int item) { return first(k, item / piece) + item % piece; }
 };
 
 // ---- operands ----------------------------------------------------------------------------------------------------
-// A line is a row of A or a column of B. load<Order>(items, line, tile, k): this lane's operands at the step k for the
-// `Interleave` instructions of line group `tile` of the wave.
+// A line is a row of A or a column of B. load<Order>(items, line, group, k): this lane's operands of the step of K that
+// begins at k, for the `Interleave` instructions of the wave's group of lines; `line` is the wave's first one.
 
 // Loads n consecutive elements by accesses of up to 16 bytes: element-wise loads would unpack and repack bytes.
 template <int n, class T> TL_DEVICE void load_registers(T* to, const T* from) {
@@ -61,8 +63,8 @@ template <class Tile_> struct MfmaAcrossK {
     constexpr int width = n * static_cast<int>(sizeof(type));
     TL_UNROLL
     for (int item = 0; item < Order::items; ++item) {
-      const auto read = load_elements<n, width>(tile.at(Order::first(k, item / Order::piece) + item % Order::piece,
-                                                        line + n * (Shape::size * group + lane() % Shape::size)));
+      const auto read = load_elements<n, width>(
+          tile.at(Order::of_item(k, item), line + n * (Shape::size * group + lane() % Shape::size)));
       TL_UNROLL
       for (int t = 0; t < n; ++t) items[t].at[item] = read.at[t];
     }
@@ -76,8 +78,8 @@ template <class Tile_> struct MfmaAcrossK {
       uint32_t row[4][n / 4];
       TL_UNROLL
       for (int r = 0; r < 4; ++r)
-        load_bits_to<n>(row[r], tile.at(Order::first(k, item / Order::piece) + item % Order::piece + r,
-                                        line + n * (Shape::size * group + lane() % Shape::size)));
+        load_bits_to<n>(row[r],
+                        tile.at(Order::of_item(k, item) + r, line + n * (Shape::size * group + lane() % Shape::size)));
       TL_UNROLL
       for (int t = 0; t < n; t += 4) {
         const auto columns = transposed_bytes({row[0][t / 4], row[1][t / 4], row[2][t / 4], row[3][t / 4]});
@@ -93,7 +95,7 @@ template <class Tile_> struct MfmaAcrossK {
     const int place = lane() % 16 * each, first = line + lane() % Shape::size / 16 * 16 + place % 16;
     TL_UNROLL
     for (int item = 0; item < Order::items; item += each) {
-      const int row = Order::first(k, item / Order::piece) + item % Order::piece;
+      const int row = Order::of_item(k, item);
       const auto read = load_transposed(tile.at(row + place / 16, first));
       __builtin_memcpy(static_cast<void*>(&items.at[item]), &read, sizeof read);  // whole registers
     }
