@@ -27,10 +27,10 @@ def attention(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head.
 
     With is_causal, query i sees the keys 0..i only. With window, it sees the last `window` of those only. Q, K and V
-    must be finite. A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
-    once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
-    r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
-    2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
+    must be finite. A weight is exp2(score * scale - r * scale). With slack, r is a row's reference, replaced once the
+    maximum exceeds it by more than slack / scale. Without slack, r is the row's maximum. Where Q @ K^T / sqrt(dim) is
+    less than 2**23 in magnitude, rounding r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default):
+    weights are at most 2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
     """
     assert slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16"
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp

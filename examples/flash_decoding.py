@@ -135,6 +135,7 @@ def flash_decoding(
 
             T.clear(out)
             for s in T.serial(num_split):
+                # Loaded again: lse[s] may be in a register of another thread.
                 lse_s = partial_lse[b, head, s, g]
                 share = T.if_then_else(lse_s == -T.infinity(accum_dtype), 0, T.exp2(lse_s - lse_max[0]) / total[0])
                 for d in T.Parallel(dim):

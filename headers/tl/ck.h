@@ -36,7 +36,7 @@ CK_TILE_DEVICE void block_gemm(C& c, const A& a, const B& b) {
   constexpr int in_c = CWarp::get_thread_buffer_size(), run = 4, k = K / WarpGemm::kK, count = Interleave::count;
   constexpr int m = A::get_thread_buffer_size() / (k * in_a), n = B::get_thread_buffer_size() / (k * in_b);
   static_assert(K % WarpGemm::kK == 0 && n % count == 0 && C::get_thread_buffer_size() == m * n * in_c,
-                "the tiles are operands of one product");
+                "the tiles are operands of one GEMM");
   static_for<0, k, 1>{}([&](auto step) {
     static_for<0, m, 1>{}([&](auto row) {
       AWarp a_warp;
@@ -189,11 +189,11 @@ template <class Tile, class Rows> CK_TILE_DEVICE void scale_rows_if(bool wanted,
   values.store_to(tile);
 }
 
-// change(tile) of an accumulator, where `wanted` holds.
+// change(), which changes the accumulator `tile`, where `wanted` holds.
 template <class Tile, class Change> CK_TILE_DEVICE void change_if(bool wanted, Tile& tile, const Change& change) {
   RunsOf<Tile> values(tile);
   if (wanted) {
-    change(tile);
+    change();
     values = RunsOf<Tile>(tile);
   }
   values.keep_whole();

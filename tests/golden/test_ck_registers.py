@@ -113,3 +113,13 @@ def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path:
     for head, functor in launches(path.read_text(encoding="utf-8")):
         constants = re.findall(r"constexpr int (threads|waves_per_simd_by_registers) = (\d+);", head)
         check_occupancy(head, functor, {name: int(number) for name, number in constants})
+
+
+@pytest.mark.parametrize("path", CK, ids=lambda path: path.stem)
+def test_parameters_of_lambdas_shadow_nothing(path: Path) -> None:
+    """A tile's element has another name than the tile."""
+    text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+    for _, functor in launches(text):
+        declared = set(re.findall(r"\b(?:auto&?|int|float|\w+_t) (\w+)(?: =|\[)", functor))
+        lambdas = re.findall(r"\[&?\]\(([^)]*)\)", functor)
+        assert declared.isdisjoint(re.findall(r"\bauto&? (\w+)", " ".join(lambdas)))

@@ -55,23 +55,26 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 of 256 registers for tiles.
-// Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal parts for
-// all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
-// (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a
-// side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020).
-// slack sizes no tile: only the file's expressions and assertions limit it. The command rejects others, and states
-// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 109 of 256 registers for tiles
+// and 64 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim
+// in equal parts for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64,
+// at most 1,024 (else T2C-L021); num_stages from 0: a pipeline has 3 stages, the last in registers, or 2 where 3 are
+// not asked for or do not fit. A GEMM with a side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must
+// fit 65,536 bytes of LDS (else T2C-L020). slack sizes no tile: only the file's expressions and assertions limit it.
+// The command rejects others, and states why. These values, one changed at a time, give the following; 'other X'
+// means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                          several waves hold parts of each row
-//                     128  32,768 bytes of LDS and 186 of 256 registers for tiles
-//   block_N     64    32   16,384 bytes of LDS and 81 of 256 registers for tiles
-//                     128  65,536 bytes of LDS and 165 of 256 registers for tiles
-//   num_stages  2     1    32,768 bytes of LDS and 109 of 256 registers for tiles; the same kernel
-//                     3    65,536 bytes of LDS and 109 of 256 registers for tiles; 2 stages used
-//   threads     256   128  49,152 bytes of LDS and 186 of 512 registers for tiles; other partition among waves, tiles
-//                          or their swizzles in LDS and operands in registers
+//                     128  32,768 bytes of LDS and 186 of 256 registers for tiles and 64 for operands
+//   block_N     64    32   16,384 bytes of LDS and 81 of 256 registers for tiles and 32 for operands
+//                     128  65,536 bytes of LDS and 165 registers for tiles and 128 for operands, over the limit of 256
+//                          per thread: may spill
+//   num_stages  2     1    32,768 bytes of LDS and 109 of 256 registers for tiles and 64 for operands; 2 stages used;
+//                          the same kernel
+//                     3    65,536 bytes of LDS and 109 of 256 registers for tiles and 64 for operands
+//   threads     256   128  49,152 bytes of LDS and 186 of 512 registers for tiles and 96 for operands; other partition
+//                          among waves, tiles or their swizzles in LDS and operands in registers
 //                     512  T2C-E034: the style `ck` does not support acc_s_cast as an MMA's operand in registers where
 //                          several waves hold parts of each row
 //
@@ -116,10 +119,10 @@ constexpr int block_M = 64;
 constexpr int block_N = 64;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention_varlen.py:39  (1.0 / dim) ** 0.5 * 1.44269504
-constexpr float scale = 0.12751743f;
+[[maybe_unused]] constexpr float scale = 0.12751743f;
 static_assert(dim == 128, "scale is computed from dim: regenerate this file");
 static_assert(slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16");
-// one tile in use; the one after waits in registers  [pipeline.loop.registers]
+// 2 stages, the last in registers: one tile is used, one is loaded  [pipeline.loop.registers]
 constexpr int shared_stages = 1;
 // 4 waves: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 256;
@@ -242,7 +245,8 @@ struct Kernel {
   }
 
   // grid: (ceildiv(max_seqlen, block_M), heads, batch)
-  CK_TILE_DEVICE void operator()(const Kargs& kargs) const {
+  CK_TILE_DEVICE void operator()([[maybe_unused]] const Kargs& kargs) const {
+#if defined(__HIP_DEVICE_COMPILE__)  // the compilation for the host needs no body
     const auto batch = kargs.batch, heads = kargs.heads, tokens = kargs.tokens, tokens_k = kargs.tokens_k;
     // LPT order: workgroups with the most iterations start first, so that short ones fill the tail; of those that
     // differ in other indices, 4 at a time, or as many as make 128 workgroups, so that they share their tensors in
@@ -304,8 +308,8 @@ struct Kernel {
     const int diagonal = bx * block_M + length_k - length;
 
     // attention_varlen.py:72-74  Rows past the end of the sequence belong to the next one: computed, but not stored.
-    // To registers, not through Q_shared: the MMAs of each wave read its own rows only
-    // [pipeline.gemm.loaded-operand]
+    // To registers, not through Q_shared: the MMAs of each wave read its own rows only, and a SIMD has registers for
+    // two waves with it  [pipeline.gemm.loaded-operand]
     Q_local = load_tile(make_tile_window(Q, make_tuple(number<block_M>{}, number<dim>{}),
                                          {tl::max(-block_M, tl::min(start, tokens)), 0},
                                          make_static_tile_distribution(acc_o_layout{})));
@@ -357,17 +361,15 @@ struct Kernel {
       tl::block_gemm<WarpGemm, dim>(acc_s, Q_local, load_tile(K_shared_operand[0]));
 
       // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-      tl::change_if(
-          k * block_N + block_N - 1 > diagonal || k * block_N + block_N - 1 >= length_k, acc_s, [&](auto& acc_s) {
-            // attention_varlen.py:87  for i, j in T.Parallel(block_M, block_N):
-            sweep_tile(acc_s, [&](auto i_j) {
-              const auto at =
-                  get_x_indices_from_distributed_indices(make_static_tile_distribution(acc_s_layout{}), i_j);
-              const index_t i = at[number<0>{}], j = at[number<1>{}];
-              acc_s(i_j) =
-                  k * block_N + j <= i + diagonal && k * block_N + j < length_k ? acc_s(i_j) : -tl::infinity<float>;
-            });
-          });
+      tl::change_if(k * block_N + block_N - 1 > diagonal || k * block_N + block_N - 1 >= length_k, acc_s, [&] {
+        // attention_varlen.py:87  for i, j in T.Parallel(block_M, block_N):
+        sweep_tile(acc_s, [&](auto i_j) {
+          const auto at = get_x_indices_from_distributed_indices(make_static_tile_distribution(acc_s_layout{}), i_j);
+          const index_t i = at[number<0>{}], j = at[number<1>{}];
+          acc_s(i_j) =
+              k * block_N + j <= i + diagonal && k * block_N + j < length_k ? acc_s(i_j) : -tl::infinity<float>;
+        });
+      });
 
       // attention_varlen.py:99-100  Online softmax: acc_o and logsum are rescaled below by exp2((scores_max_prev -
       // scores_max) * scale).
@@ -377,20 +379,20 @@ struct Kernel {
       set_tile(scores_max_part, tl::ReduceMax::identity<float>());
       block_tile_reduce(scores_max_part, acc_s, sequence<1>{}, tl::Maximum{});
       block_tile_reduce_xor_sync(scores_max_part, tl::Maximum{});
-      tile_elementwise_inout([](auto& scores_max, auto part) { scores_max = tl::Maximum{}(scores_max, part); },
-                             scores_max, scores_max_part);
+      tile_elementwise_inout([](auto& total, auto part) { total = tl::Maximum{}(total, part); }, scores_max,
+                             scores_max_part);
 
       // attention_varlen.py:104-113  The reference is kept until the maximum exceeds it by more than slack / scale;
       // while it is kept, scores_scale is 1.
       tile_elementwise_inout(
-          [](auto& scores_max, auto scores_max_prev) {
-            const bool grown = (scores_max - scores_max_prev) * scale > slack;
-            scores_max = grown ? scores_max : scores_max_prev;
+          [](auto& scores_max_i, auto scores_max_prev_i) {
+            const bool grown = (scores_max_i - scores_max_prev_i) * scale > slack;
+            scores_max_i = grown ? scores_max_i : scores_max_prev_i;
           },
           scores_max, scores_max_prev);
       tile_elementwise_inout(
-          [](auto scores_max_prev, auto scores_max, auto& scores_scale) {
-            scores_scale = tl::exp2((scores_max_prev - scores_max) * scale);
+          [](auto scores_max_prev_i, auto scores_max_i, auto& scores_scale_i) {
+            scores_scale_i = tl::exp2((scores_max_prev_i - scores_max_i) * scale);
           },
           scores_max_prev, scores_max, scores_scale);
       sweep_tile(acc_s, [&](auto i_j) {
@@ -400,9 +402,9 @@ struct Kernel {
       clear_tile(scores_sum);
       block_tile_reduce(scores_sum, acc_s, sequence<1>{}, ReduceOp::Add{});
       block_tile_reduce_xor_sync(scores_sum, ReduceOp::Add{});
-      tile_elementwise_inout(
-          [](auto& logsum, auto scores_scale, auto scores_sum) { logsum = logsum * scores_scale + scores_sum; }, logsum,
-          scores_scale, scores_sum);
+      tile_elementwise_inout([](auto& logsum_i, auto scores_scale_i,
+                                auto scores_sum_i) { logsum_i = logsum_i * scores_scale_i + scores_sum_i; },
+                             logsum, scores_scale, scores_sum);
 
       // attention_varlen.py:115-118
       acc_s_cast = tl::cast_tile<half_t>(acc_s);
@@ -416,7 +418,7 @@ struct Kernel {
 
     // attention_varlen.py:121-127  Each thread computes one reciprocal per row that it holds, instead of dividing
     // each element.
-    tile_elementwise_inout([](auto& logsum) { logsum = logsum > 0.0f ? 1.0f / logsum : 0.0f; }, logsum);
+    tile_elementwise_inout([](auto& logsum_i) { logsum_i = logsum_i > 0.0f ? 1.0f / logsum_i : 0.0f; }, logsum);
     sweep_tile(acc_o, [&](auto i_j) {
       constexpr auto row = make_tuple(i_j[number<0>{}]);
       acc_o(i_j) *= logsum(row);
@@ -428,6 +430,7 @@ struct Kernel {
         Output_elements(start + i, by, j) = tl::cast<half_t>(acc_o(i_j));
       }
     });
+#endif
   }
 };
 

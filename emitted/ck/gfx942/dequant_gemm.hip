@@ -36,24 +36,28 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles.
-// Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all waves, each a
-// multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021);
-// num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a side below those of
-// 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects
-// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
-// well.
+// those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles
+// and 48 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
+// for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
+// (else T2C-L021); num_stages from 0: a pipeline has 3 stages, the last in registers, or 2 where 3 are not asked for
+// or do not fit. A GEMM with a side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536
+// bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles
-//                     128  26,624 bytes of LDS and 100 of 256 registers for tiles
-//   block_N     64    32   13,312 bytes of LDS and 34 of 256 registers for tiles
-//                     128  28,672 bytes of LDS and 88 of 256 registers for tiles
-//   block_K     64    32   9,216 bytes of LDS and 42 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                     128  36,864 bytes of LDS and 72 of 256 registers for tiles
-//   num_stages  2     1    18,432 bytes of LDS and 52 of 256 registers for tiles; the same kernel
-//                     3    28,672 bytes of LDS and 52 of 256 registers for tiles; 2 stages used
-//   threads     128   64   18,432 bytes of LDS and 104 of 256 registers for tiles; other partition among waves
-//                     256  18,432 bytes of LDS and 26 of 256 registers for tiles; other partition among waves
+//   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles and 40 for operands
+//                     128  26,624 bytes of LDS and 100 of 256 registers for tiles and 64 for operands
+//   block_N     64    32   13,312 bytes of LDS and 34 of 256 registers for tiles and 32 for operands
+//                     128  28,672 bytes of LDS and 88 of 256 registers for tiles and 80 for operands
+//   block_K     64    32   9,216 bytes of LDS and 42 of 256 registers for tiles and 24 for operands; other tiles or
+//                          their swizzles in LDS
+//                     128  36,864 bytes of LDS and 72 of 256 registers for tiles and 96 for operands
+//   num_stages  2     1    18,432 bytes of LDS and 52 of 256 registers for tiles and 48 for operands; 2 stages used;
+//                          the same kernel
+//                     3    28,672 bytes of LDS and 52 of 256 registers for tiles and 48 for operands
+//   threads     128   64   18,432 bytes of LDS and 104 of 256 registers for tiles and 64 for operands; other partition
+//                          among waves
+//                     256  18,432 bytes of LDS and 26 of 256 registers for tiles and 32 for operands; other partition
+//                          among waves
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
@@ -85,7 +89,7 @@ using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 64, block_N = 64, block_K = 64;
-// one tile in use; the one after waits in registers  [pipeline.loop.registers]
+// 2 stages, the last in registers: one tile is used, one is loaded  [pipeline.loop.registers]
 constexpr int shared_stages = 1;
 // 2 waves: 2 along M by 1 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
@@ -175,7 +179,8 @@ struct Kernel {
   CK_TILE_HOST static dim3 GridSize(int M, int N) { return dim3(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M)); }
 
   // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-  template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
+  template <class Alignment> CK_TILE_DEVICE void operator()([[maybe_unused]] const Kargs& kargs, Alignment) const {
+#if defined(__HIP_DEVICE_COMPILE__)  // the compilation for the host needs no body
     const auto M = kargs.M, N = kargs.N, K = kargs.K;
     // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
     // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows (the last may have fewer),
@@ -271,6 +276,7 @@ struct Kernel {
     // converts them to float16 (RN)
     auto Y_tile = make_tile_window(Y, make_tuple(number<block_M>{}, number<block_N>{}), {by * block_M, bx * block_N});
     store_tile(Y_tile, tl::cast_tile<half_t>(Y_local));
+#endif
   }
 };
 

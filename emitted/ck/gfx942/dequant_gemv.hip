@@ -74,7 +74,7 @@ constexpr int chunk = 32;
 // dequant.py:138
 constexpr int chunks = block_K / chunk;
 static_assert(block_K % chunk == 0);
-// one tile in use, one that is stored for the next iteration; the one after waits in registers
+// 3 stages, the last in registers: one tile is used, one is stored for the next iteration, one is loaded
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
 static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
@@ -159,7 +159,8 @@ struct Kernel {
   CK_TILE_HOST static dim3 GridSize(int M, int N) { return dim3(tl::ceildiv(N, block_N), M); }
 
   // grid: (ceildiv(N, block_N), M)
-  template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
+  template <class Alignment> CK_TILE_DEVICE void operator()([[maybe_unused]] const Kargs& kargs, Alignment) const {
+#if defined(__HIP_DEVICE_COMPILE__)  // the compilation for the host needs no body
     const auto N = kargs.N, K = kargs.K;
     const int bn = blockIdx.x, m = blockIdx.y;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
@@ -284,6 +285,7 @@ struct Kernel {
     // dequant.py:184  T.copy(total, Y[m, bn * block_N])
     auto Y_tile = make_tile_window(Y, make_tuple(number<block_N>{}), {bn * block_N});
     if (get_lane_id() % 64 == 0) store_tile(Y_tile, tl::cast_tile<half_t>(total));
+#endif
   }
 };
 

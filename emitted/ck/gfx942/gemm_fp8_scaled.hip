@@ -36,21 +36,25 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 65,536 bytes of LDS and 164 of 256 registers for tiles.
-// Legal values: block_M x group in equal parts for all waves, each a multiple of 16 x 16 (else T2C-L010); threads,
-// rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where
-// more do not fit or do not help. A GEMM with a side below those of 16 x 16 x 32 is exempt: it runs on FMAs. Tiles
-// must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// those of its value, and so do comments. This kernel takes 65,536 bytes of LDS and 164 of 256 registers for tiles
+// and 64 for operands. Legal values: block_M x group in equal parts for all waves, each a multiple of 16 x 16 (else
+// T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0: a pipeline
+// has 3 stages, the last in registers, or 2 where 3 are not asked for or do not fit. A GEMM with a side below those
+// of 16 x 16 x 32 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
-//   block_M     128   64   49,152 bytes of LDS and 90 of 256 registers for tiles
-//                     256  49,152 bytes of LDS and 312 of 512 registers for tiles; 1 stage used
-//   parts       1     2    49,152 bytes of LDS and 248 of 512 registers for tiles; other MMA instructions, partition
-//                          among waves and operands in registers; 1 stage used
-//   num_stages  4     3    65,536 bytes of LDS and 164 of 256 registers for tiles; 2 stages used; the same kernel
-//                     5    65,536 bytes of LDS and 164 of 256 registers for tiles; 2 stages used; the same kernel
-//   threads     256   128  65,536 bytes of LDS and 324 of 512 registers for tiles; other partition among waves
-//                     512  65,536 bytes of LDS and 82 of 256 registers for tiles; other partition among waves
+//   block_M     128   64   49,152 bytes of LDS and 90 of 256 registers for tiles and 48 for operands
+//                     256  49,152 bytes of LDS and 312 of 512 registers for tiles and 96 for operands; 2 stages used
+//   parts       1     2    49,152 bytes of LDS and 248 of 512 registers for tiles and 64 for operands; other MMA
+//                          instructions, partition among waves and operands in registers; 2 stages used
+//   num_stages  4     3    65,536 bytes of LDS and 164 of 256 registers for tiles and 64 for operands; the same kernel
+//                     5    65,536 bytes of LDS and 164 of 256 registers for tiles and 64 for operands; 3 stages used;
+//                          the same kernel
+//   threads     256   128  65,536 bytes of LDS and 324 of 512 registers for tiles and 96 for operands; other partition
+//                          among waves
+//                     512  65,536 bytes of LDS and 82 of 256 registers for tiles and 48 for operands; other partition
+//                          among waves
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
@@ -87,7 +91,7 @@ constexpr int parts = 1;
 // gemm_fp8_scaled.py:26
 constexpr int group = 128;
 static_assert(parts != 2, "this decided a branch at gemm_fp8_scaled.py:54: regenerate this file for other values");
-// one tile in use, one that is stored for the next iteration; the one after waits in registers
+// 3 stages, the last in registers: one tile is used, one is stored for the next iteration, one is loaded
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
 static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
@@ -180,7 +184,8 @@ struct Kernel {
   }
 
   // grid: (ceildiv(N, parts * group), ceildiv(M, block_M))
-  template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
+  template <class Alignment> CK_TILE_DEVICE void operator()([[maybe_unused]] const Kargs& kargs, Alignment) const {
+#if defined(__HIP_DEVICE_COMPILE__)  // the compilation for the host needs no body
     const auto M = kargs.M, N = kargs.N, K = kargs.K;
     const int groups = tl::ceildiv(K, group);
     // Grouped rasterisation: workgroups cover the grid in groups of up to 10 rows of tiles (2 where gridDim.x < 10),
@@ -286,6 +291,7 @@ struct Kernel {
     auto C_tile =
         make_tile_window(C, make_tuple(number<block_M>{}, number<group>{}), {by * block_M, bx * parts * group});
     store_tile(C_tile, cast_tile<bf16_t>(left));
+#endif
   }
 };
 

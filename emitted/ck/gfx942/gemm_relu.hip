@@ -27,25 +27,30 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles.
-// Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all waves, each a
-// multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021);
-// num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a side below those of
-// 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects
-// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
-// well.
+// those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles
+// and 32 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
+// for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
+// (else T2C-L021); num_stages from 0: a pipeline has 3 stages, the last in registers, or 2 where 3 are not asked for
+// or do not fit. A GEMM with a side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536
+// bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
-//   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles
-//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
-//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles
-//   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles; other tiles or their swizzles in LDS
-//                     64   65,536 bytes of LDS and 96 of 256 registers for tiles; other tiles or their swizzles in LDS
-//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles; 1 stage used
-//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles; 2 stages used; the same kernel
-//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles; other partition among waves
-//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles; other partition among waves and tiles
-//                          or their swizzles in LDS
+//   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 24 for operands
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 48 for operands
+//   block_N     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 24 for operands; other tiles or
+//                          their swizzles in LDS
+//                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 48 for operands
+//   block_K     32    16   16,384 bytes of LDS and 72 of 256 registers for tiles and 16 for operands; other tiles or
+//                          their swizzles in LDS
+//                     64   65,536 bytes of LDS and 96 of 256 registers for tiles and 64 for operands; other tiles or
+//                          their swizzles in LDS
+//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles and 32 for operands
+//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles and 32 for operands; 3 stages used;
+//                          the same kernel
+//   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles and 48 for operands; other partition
+//                          among waves
+//                     512  32,768 bytes of LDS and 40 of 256 registers for tiles and 24 for operands; other partition
+//                          among waves and tiles or their swizzles in LDS
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",
@@ -76,7 +81,7 @@ using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 128, block_K = 32;
-// one tile in use, one that is stored for the next iteration; the one after waits in registers
+// 3 stages, the last in registers: one tile is used, one is stored for the next iteration, one is loaded
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
 static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
@@ -177,7 +182,8 @@ struct Kernel {
 
   // Each block computes a tile of C.
   // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-  template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
+  template <class Alignment> CK_TILE_DEVICE void operator()([[maybe_unused]] const Kargs& kargs, Alignment) const {
+#if defined(__HIP_DEVICE_COMPILE__)  // the compilation for the host needs no body
     const auto M = kargs.M, N = kargs.N, K = kargs.K;
     // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
     // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows (the last may have fewer),
@@ -262,13 +268,14 @@ struct Kernel {
     }
 
     // gemm_relu.py:27  Fused ReLU: C is stored once.
-    tile_elementwise_inout([](auto& C_local) { C_local = tl::max(C_local, 0.0f); }, C_local);
+    tile_elementwise_inout([](auto& C_local_ij) { C_local_ij = tl::max(C_local_ij, 0.0f); }, C_local);
 
     // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
     // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; the store
     // converts them to float16 (RN)
     auto C_tile = make_tile_window(C, make_tuple(number<block_M>{}, number<block_N>{}), {by * block_M, bx * block_N});
     store_tile(C_tile, tl::cast_tile<half_t>(C_local));
+#endif
   }
 };
 

@@ -33,7 +33,7 @@
 // following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   block_N    4     2    24,592 bytes of LDS and 98 of 512 registers for tiles
-//                    8    36,928 bytes of LDS and 240 of 512 registers for tiles; 1 stage used
+//                    8    36,928 bytes of LDS and 240 of 512 registers for tiles; 2 stages used
 //   threads    128   64   40,960 bytes of LDS and 244 of 512 registers for tiles
 //                    256  41,024 bytes of LDS and 96 of 512 registers for tiles
 //
@@ -74,7 +74,7 @@ constexpr int chunk = 4;
 constexpr int chunks = block_K / chunk;
 static_assert(block_K % chunk == 0);
 static_assert(block_K > 1024, "this decided a branch at gemv.py:27: regenerate this file for other values");
-// one tile in use, one that is stored for the next iteration; the one after waits in registers
+// 3 stages, the last in registers: one tile is used, one is stored for the next iteration, one is loaded
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
 static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
@@ -146,7 +146,8 @@ struct Kernel {
   CK_TILE_HOST static dim3 GridSize(int N) { return dim3(tl::ceildiv(N, block_N)); }
 
   // grid: (ceildiv(N, block_N))
-  template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
+  template <class Alignment> CK_TILE_DEVICE void operator()([[maybe_unused]] const Kargs& kargs, Alignment) const {
+#if defined(__HIP_DEVICE_COMPILE__)  // the compilation for the host needs no body
     const auto N = kargs.N, K = kargs.K;
     const int bn = blockIdx.x;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
@@ -232,6 +233,7 @@ struct Kernel {
     tl::reduce_across_warps<tl::ordered>(total, total_workspace, ReduceOp::Add{});
     auto C_tile = make_tile_window(C, make_tuple(number<block_N>{}), {bn * block_N});
     if (get_warp_id() % 2 == 0 && get_lane_id() % 64 == 0) store_tile(C_tile, tl::cast_tile<half_t>(total));
+#endif
   }
 };
 

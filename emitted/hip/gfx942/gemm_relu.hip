@@ -28,10 +28,10 @@
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles
 // and 32 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
-// (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a
-// side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020).
-// The command rejects others, and states why. These values, one changed at a time, give the following; 'other X'
-// means that X changes as well.
+// (else T2C-L021); num_stages from 0: a pipeline has 3 stages, the last in registers, or 2 where 3 are not asked for
+// or do not fit. A GEMM with a side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536
+// bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 24 for operands
 //                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 48 for operands
@@ -42,8 +42,8 @@
 //                          their swizzles in LDS
 //                     64   65,536 bytes of LDS and 96 of 256 registers for tiles and 64 for operands; other tiles or
 //                          their swizzles in LDS
-//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles and 32 for operands; 1 stage used
-//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles and 32 for operands; 2 stages used;
+//   num_stages  3     2    16,384 bytes of LDS and 80 of 256 registers for tiles and 32 for operands
+//                     4    32,768 bytes of LDS and 80 of 256 registers for tiles and 32 for operands; 3 stages used;
 //                          the same kernel
 //   threads     256   128  32,768 bytes of LDS and 160 of 256 registers for tiles and 48 for operands; other partition
 //                          among waves
@@ -77,7 +77,7 @@ namespace gemm_relu_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 128, block_K = 32;
-// one tile in use, one that is stored for the next iteration; the one after waits in registers
+// 3 stages, the last in registers: one tile is used, one is stored for the next iteration, one is loaded
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
 static_assert(shared_stages >= 2, "one tile is used while others load or are stored");

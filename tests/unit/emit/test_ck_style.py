@@ -190,7 +190,7 @@ def test_a_maximum_of_a_row_begins_with_the_neutral_element() -> None:
     reduced = "block_tile_reduce(scores_max_part, acc_s, sequence<1>{}, tl::Maximum{});"
     before, after = found.source.split(reduced)
     assert before.rstrip().endswith("set_tile(scores_max_part, tl::ReduceMax::identity<float>());")
-    assert "scores_max = tl::Maximum{}(scores_max, part);" in after
+    assert "total = tl::Maximum{}(total, part);" in after
     before, after = found.source.split("block_tile_reduce(scores_sum, acc_s")
     assert before.rstrip().endswith("clear_tile(scores_sum);")
 

@@ -93,6 +93,11 @@ class Pipeline:
     direct: int | None = None
 
     @property
+    def depth(self) -> int:
+        """The tiles that are used, stored and loaded at the same time: `num_stages` of the loop, where as many fit."""
+        return self.stages + self.staged
+
+    @property
     def copies(self) -> tuple[Copy, ...]:
         """The copies among the prefetched loads."""
         return tuple(load for load in self.loads if isinstance(load, Copy))

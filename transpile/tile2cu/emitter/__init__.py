@@ -27,6 +27,7 @@ from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Let, Program, R
 from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.debugging import debugging
+from tile2cu.emitter.device_code import for_device_alone
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
 from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
@@ -34,7 +35,7 @@ from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.schedule import declared, section, with_schedule
 from tile2cu.emitter.sections import aligned_when, pasted
-from tile2cu.emitter.settings import in_words
+from tile2cu.emitter.settings import Held, in_words
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
@@ -267,8 +268,8 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     )
     launch_views = tuple(_launch_view(each, style) for each in written)
 
-    def registers(others: tuple[Resolved, ...]) -> tuple[int, ...]:
-        return tuple(_parts(each, style)[-1].registers for each in _prepared(others, style)[1])
+    def held(others: tuple[Resolved, ...]) -> tuple[Held, ...]:
+        return tuple(_held(_parts(each, style)[-1]) for each in _prepared(others, style)[1])
 
     view = KernelView(
         name=first.program.name,
@@ -281,9 +282,9 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         contract=heads.source,
         changes=in_words(
             launches,
-            tuple(each.parts.registers for each in launch_views) if style.is_partial else (),
+            tuple(_held(each.parts) for each in launch_views) if style.is_partial else (),
             printer,
-            registers if style.is_partial else None,
+            held if style.is_partial else None,
         ),
         summary=heads.header,
         suffix=first.target.suffix,
@@ -304,7 +305,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         )
         for each, part in zip(written, view.launches, strict=True)
     )
-    return replace(
+    complete = replace(
         view,
         sizes=common_sizes(first, printer, said),
         launches=named,
@@ -312,6 +313,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         legend=_legend(launches, named, view.headers),
         debugging=debugging(launches, named, style.printing, style.printing_own, style.checked_by),
     )
+    return for_device_alone(complete) if style.functor else complete
 
 
 def _besides_tiles(launches: tuple[Resolved, ...]) -> str:
@@ -326,6 +328,11 @@ def _parts(written: Written, style: Style) -> tuple[tuple[Derived, ...], Printer
     """The sizes that a kernel computes from others, a printer that names them, and the kernel that it prints."""
     derived, printer = _with_derived(written)
     return derived, printer, style.parts(written.resolved, printer, written.maps)
+
+
+def _held(parts: KernelParts) -> Held:
+    """The registers that tiles and operands take."""
+    return Held(parts.registers, parts.operands)
 
 
 def _may_use_cuda_half(resolved: Resolved) -> bool:

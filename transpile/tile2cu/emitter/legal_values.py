@@ -5,10 +5,11 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.uses import is_per_thread, statements
-from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET
+from tile2cu.core.decisions import INSTRUCTION, PIPELINE, SHARED_BUDGET
 from tile2cu.core.expr import Expr, Named, walk
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program
+from tile2cu.core.schedule import Pipeline
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
@@ -95,9 +96,17 @@ def _threads(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[
 
 def _stages(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[str]:
     """The numbers of stages."""
-    loops = (loop for each in launches for loop in statements(each.launch.body, Loop))
-    for name in dict.fromkeys(loop.stages_of for loop in loops if loop.stages_of in names):
-        yield f"{name} from 0, fewer of which are used where more do not fit or do not help"
+    pipelines: dict[str, Pipeline | None] = {}
+    for each in launches:
+        for loop in statements(each.launch.body, Loop):
+            if loop.stages_of in names:
+                pipelines.setdefault(loop.stages_of, each.facts.get(loop, PIPELINE))
+    for name, pipeline in pipelines.items():
+        if pipeline is not None and pipeline.staged:  # rules/schedule/pipeline.py, staged_pipeline_of
+            stages = "3 stages, the last in registers, or 2 where 3 are not asked for or do not fit"
+            yield f"{name} from 0: a pipeline has {stages}"
+        else:
+            yield f"{name} from 0, fewer of which are used where more do not fit or do not help"
 
 
 def _free(launches: tuple[Resolved, ...], names: Container[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tile2cu.analysis.uses import count, statements
 from tile2cu.core.decisions import (
@@ -28,7 +29,16 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.targets import Target
 
 _MOST_STATEMENTS = 100  # gemm_hybrid has 65
-Write = Callable[[tuple[Resolved, ...]], tuple[int, ...]]
+
+
+class Held(NamedTuple):
+    """The registers of a thread for a launch's tiles, and those for operands that a GEMM has read."""
+
+    tiles: int
+    operands: int
+
+
+Write = Callable[[tuple[Resolved, ...]], tuple[Held, ...]]
 
 
 @dataclass(frozen=True)
@@ -64,24 +74,22 @@ class Design:
         return self.registers + self.operands > self.limit
 
     @classmethod
-    def of(cls, launches: tuple[Resolved, ...], registers: tuple[int, ...] = ()) -> "Design":
-        """The design of a kernel; a style that counts registers itself gives those for tiles, of each launch."""
+    def of(cls, launches: tuple[Resolved, ...], held: tuple[Held, ...] = ()) -> "Design":
+        """The design of a kernel; a style that counts registers itself gives those of each launch."""
         found: dict[str, list[Hashable]] = {}
         for resolved in launches:
             for name, trait in _traits(resolved):
                 found.setdefault(name, []).append(trait)
-        counts = registers or tuple(map(tile_registers, launches))
-        operands = (0,) * len(launches) if registers else tuple(map(read_operands, launches))
-        limits = tuple(map(registers_of_thread, launches))
-        of_launches = zip(counts, operands, limits, strict=True)
-        most, read, limit = max(of_launches, key=lambda each: each[0] + each[1] - each[2])
+        counted = held or tuple(Held(tile_registers(each), read_operands(each)) for each in launches)
+        of_launches = zip(counted, map(registers_of_thread, launches), strict=True)
+        most, limit = max(of_launches, key=lambda each: sum(each[0]) - each[1])
         return cls(
             traits=tuple((name, tuple(traits)) for name, traits in found.items()),
             stages=tuple(stages for each in launches for stages in _stages(each)),
             shared=max(each.facts[each.launch, SHARED_BUDGET].total for each in launches),
-            registers=most,
+            registers=most.tiles,
             limit=limit,
-            operands=read,
+            operands=most.operands,
             without_producer=tuple(_without_producer(launches)),
         )
 
@@ -100,11 +108,11 @@ def _without_producer(launches: tuple[Resolved, ...]) -> Iterator[str]:
 
 
 def _stages(resolved: Resolved) -> Iterator[int]:
-    """The stages of a launch's pipelines."""
+    """The stages of a launch's pipelines, in registers as well."""
     for loop in statements(resolved.launch.body, Loop):
         pipeline = resolved.facts.get(loop, PIPELINE)
         if pipeline is not None:
-            yield pipeline.stages
+            yield pipeline.depth
 
 
 def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
@@ -137,12 +145,12 @@ _HEADINGS = ("  parameter", "here", "new", "gives")
 
 
 def in_words(
-    launches: tuple[Resolved, ...], registers: tuple[int, ...], printer: Printer, write: Write | None
+    launches: tuple[Resolved, ...], held: tuple[Held, ...], printer: Printer, write: Write | None
 ) -> tuple[str, ...]:
     """How a tile's size, the stages or the threads are changed, and what their next values give, in lines.
 
-    Tiles take `registers` of a thread of each launch. `write` gives these of other launches, and raises Tile2CuError
-    for a kernel that the style does not support; None for a style that supports all and counts as the rules do.
+    `held` are the registers of each launch. `write` gives these of other launches, and raises Tile2CuError for a kernel
+    that the style does not support; None for a style that supports all and counts as the rules do.
     Kernels of more than _MOST_STATEMENTS statements have no such lines: their decisions take seconds.
     """
     first = launches[0]
@@ -151,7 +159,7 @@ def in_words(
     found = settings(launches)
     if not found:
         return ()
-    own = Design.of(launches, registers)
+    own = Design.of(launches, held)
     takes = "This kernel takes" if len(launches) == 1 else "These kernels take at most"
     text = (
         "To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. "
@@ -182,18 +190,18 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
     assert decide is not None
     try:
         others = decide({setting.name: value})
-        registers = write(others) if write is not None else ()
+        held = write(others) if write is not None else ()
     except Tile2CuError as error:
         tiles = "".join(f"; {note.message}" for note in error.notes if error.code == TOO_LARGE)
         return f"{error.code}: {_on(target, error.message)}{_in_line(tiles)}{_in_registers(tiles, launches)}"
-    design = Design.of(others, registers)
+    design = Design.of(others, held)
     changes = differences(own, design, asked=value if setting.stages else 0)
     same = "the same kernel" * (setting.stages and design == own)
     alone = other_than_hungriest(setting.name, others)
     if alone is None:
         return "; ".join(filter(None, (_taken(design, target), changes, same)))
     place = next(place for place, each in enumerate(others) if each is alone)
-    taken = _taken(Design.of((alone,), registers[place : place + 1]), target)
+    taken = _taken(Design.of((alone,), held[place : place + 1]), target)
     return "; ".join(filter(None, (f"{launches[place].namespace}: {taken}", changes, same)))
 
 

@@ -298,8 +298,8 @@ def _depth_about(loop: Loop, pipeline: Pipeline) -> str:
 
 def _ahead_about(pipeline: Pipeline) -> str:
     if pipeline.staged:
-        stored = ", one that is stored for the next iteration" if pipeline.stages > 1 else ""
-        return f"one tile in use{stored}; the one after waits in registers"
+        stored = ", one is stored for the next iteration" if pipeline.stages > 1 else ""
+        return f"{pipeline.depth} stages, the last in registers: one tile is used{stored}, one is loaded"
     if pipeline.producer:
         stages = {1: "one stage"}.get(pipeline.stages, f"{pipeline.stages} stages")
         return f"TMA fills up to {stages} before iteration 0, then each stage that the consumers have released"

@@ -29,7 +29,8 @@ def in_registers(launch: Launch, mma: Gemm, tile: Buffer) -> Launch:
 def loaded(launch: Launch, tile: Buffer) -> Launch:
     """The launch with an A operand, a shared tile, loaded from its tensor to registers in its place."""
     held = replace(tile, name=fresh(launch, f"{tile.name.removesuffix('_shared')}_local"), scope=Scope.FRAGMENT)
-    about = f"To registers, not through {tile.name}: the MMAs of each wave read its own rows only  [{LOADED}]"
+    reasons = "the MMAs of each wave read its own rows only, and a SIMD has registers for two waves with it"
+    about = f"To registers, not through {tile.name}: {reasons}  [{LOADED}]"
 
     def noted(body: tuple[Stmt, ...], position: int) -> tuple[Stmt, ...] | None:
         stmt = body[position]

@@ -1,9 +1,9 @@
 """Copies of tiles: by windows between memories, and between memory and the registers of fragments."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Replicated
 from tile2cu.core.program import Buffer, Reduction, Scope
 from tile2cu.core.span import Span
@@ -12,10 +12,10 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import Operand, TensorTile, Tile
 from tile2cu.styles.ck.encodings import Encoding, copy_of_rows, transposing_copy
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Distribution, Fragments, Temporary, guarded
+from tile2cu.styles.ck.fragments import Distribution, Fragments, Temporary, distribution_of, guarded, tile_of
 from tile2cu.styles.ck.shared import SharedTiles
 from tile2cu.styles.ck.support import unsupported
-from tile2cu.styles.ck.tensors import Box, Tensors
+from tile2cu.styles.ck.tensors import Box, Tensors, window_on
 from tile2cu.styles.ck.types import VECTOR, cast_of_tile, converts, in_ck, in_windows
 
 
@@ -75,8 +75,8 @@ class Copies:
             raise unsupported("an atomic update by values that several threads hold", span)
         box = self.tensors.box(dst, src.buffer.shape, encoding, span, atomic=True)
         out, name = self.printer.names.fresh(f"{self.printer.names(dst.buffer.name)}_tile"), src.buffer.name
-        window = f"make_tile_window({box.view}, {box.lengths}, {box.origin_text(self.printer)})"
-        return "\n".join((*box.lines, f"auto {out} = {window};", f"update_tile({out}, {self.printer.names(name)});"))
+        window = f"auto {out} = {box.window(self.printer)};"
+        return "\n".join((*box.lines, window, f"update_tile({out}, {self.printer.names(name)});"))
 
     def _between_fragments(self, src: Buffer, dst: Buffer, a: Operand, b: Operand, span: Span) -> str:
         whole = a.region.whole and b.region.whole
@@ -84,17 +84,17 @@ class Copies:
             raise unsupported("a copy between fragments of different layouts, or of a part of one", span)
         names = self.printer.names
         if isinstance(self.fragments.layout(src), Replicated):
-            return self._of_each_thread(dst, lambda at: f"{names(src.name)}{at}")
+            return self._of_each_thread(dst, lambda e: f"{names(src.name)}[{e}]")
         return f"{names(dst.name)} = {self.converted(names(src.name), src, dst)};"
 
-    def _of_each_thread(self, tile: Buffer, value) -> str:  # type: ignore[no-untyped-def]
-        """A loop over a fragment that each thread holds."""
+    def _of_each_thread(self, tile: Buffer, value: Callable[[str], str]) -> str:
+        """A loop over a fragment that each thread holds; `value` gives element e's."""
         e = self.printer.names.fresh("e")
         if tile.rank != 1:
             raise unsupported(f"a copy of {tile.name}, which every thread holds", tile.span)
         extent = self.printer.index(tile.shape[0])
         head = f"for (int {e} = 0; {e} < {extent}; ++{e})"
-        return f"{head} {self.printer.names(tile.name)}[{e}] = {value(f'[{e}]')};"
+        return f"{head} {self.printer.names(tile.name)}[{e}] = {value(e)};"
 
     def converted(self, text: str, src: Buffer, dst: Buffer) -> str:
         """A tile's value with the element type of another, or of windows on it."""
@@ -118,13 +118,12 @@ class Copies:
         distribution = self.fragments.of(layout, span)
         lines, view, lengths, origin = self._memory(memory, tile, distribution, span)
         if loads:
-            given = f"make_static_tile_distribution({distribution.name}{{}})"
-            window = f"make_tile_window({view}, {lengths}, {origin}, {given})"
+            window = window_on(view, lengths, origin, distribution_of(distribution.name))
             return "\n".join((*lines, f"{name} = {self.converted(f'load_tile({window})', memory.buffer, tile)};"))
         out = self.printer.names.fresh(f"{self.printer.names(memory.buffer.name)}_tile")
         value = self.converted(name, tile, memory.buffer)
         store = guarded(f"store_tile({out}, {value});", distribution.encoding)
-        return "\n".join((*lines, f"auto {out} = make_tile_window({view}, {lengths}, {origin});", store))
+        return "\n".join((*lines, f"auto {out} = {window_on(view, lengths, origin)};", store))
 
     def _memory(
         self, memory: Operand, tile: Buffer, distribution: Distribution, span: Span
@@ -152,10 +151,9 @@ class Copies:
         if tile.dtype != memory.buffer.dtype:
             raise unsupported("a copy that converts what every thread holds", span)
 
-        def element(at: str) -> str:
+        def element(e: str) -> str:
             parts = [self.printer.index(start) for start in starts]
-            plus = at.strip("[]")
-            parts[along[0]] = plus if static_value(starts[along[0]]) == 0 else f"{parts[along[0]]} + {plus}"
+            parts[along[0]] = e if static_value(starts[along[0]]) == 0 else f"{parts[along[0]]} + {e}"
             name = self.printer.tile(memory.buffer)
             if memory.buffer.scope is Scope.GLOBAL:
                 name = self.printer.tensor(memory.buffer)
@@ -164,7 +162,7 @@ class Copies:
         if loads:
             return self._of_each_thread(tile, element)
         e, extent = self.printer.names.fresh("e"), self.printer.index(tile.shape[0])
-        body = f"{element(f'[{e}]')} = {self.printer.names(tile.name)}[{e}];"
+        body = f"{element(e)} = {self.printer.names(tile.name)}[{e}];"
         return f"if (threadIdx.x == 0)\nfor (int {e} = 0; {e} < {extent}; ++{e}) {body}"
 
     # ---- tensors and shared tiles -------------------------------------------------------------------------------
@@ -217,9 +215,7 @@ class Copies:
         if through.loaded != through.stored:
             value = self.printer.names.fresh(f"{self.printer.names(tile.name)}_by_columns")
             self.fragments.hold(Temporary.TRANSPOSE, through.stored.encoding.registers * source.dtype.bytes)
-            kind = self.element(source)
-            given = f"make_static_tile_distribution({through.stored.name}{{}})"
-            yield f"auto {value} = make_static_distributed_tensor<{kind}>({given});"
+            yield f"auto {value} = {tile_of(self.element(source), through.stored.name)};"
             yield f"shuffle_tile({value}, {registers});"
         yield guarded(f"store_tile({window}, {self.converted(value, source, tile)});", through.stored.encoding)
 
@@ -238,10 +234,9 @@ class Copies:
         yield f"const auto {name} = load_tile({window});"
         yield from self.stored(tile, src.buffer, through, name)
 
-    def loading_window(self, box: Box, through: Through, origin: str = "") -> str:
+    def loading_window(self, box: Box, through: Through) -> str:
         """The window from which a tile is loaded."""
-        given = f"make_static_tile_distribution({through.loaded.name}{{}})"
-        return f"make_tile_window({box.view}, {box.lengths}, {origin or box.origin_text(self.printer)}, {given})"
+        return box.window(self.printer, distribution_of(through.loaded.name))
 
     def _from_shared(self, src: Operand, dst: TensorTile, span: Span) -> Iterator[str]:
         tile = src.buffer
@@ -256,11 +251,6 @@ class Copies:
         box = self.tensors.box(dst, tile.shape, rows, span)
         yield from box.lines
         out = self.printer.names.fresh(f"{self.printer.names(dst.buffer.name)}_tile")
-        yield f"auto {out} = make_tile_window({box.view}, {box.lengths}, {box.origin_text(self.printer)});"
+        yield f"auto {out} = {box.window(self.printer)};"
         value = f"load_tile({self.shared.window(tile, distribution, 'copy')})"
         yield guarded(f"store_tile({out}, {self.converted(value, tile, dst.buffer)});", rows)
-
-
-def origin_at(box: Box, printer: CkPrinter, starts: tuple[Expr, ...]) -> str:
-    """The coordinate of a window whose box starts elsewhere."""
-    return replace(box, origin=starts).origin_text(printer)

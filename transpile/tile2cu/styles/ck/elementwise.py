@@ -22,7 +22,7 @@ from tile2cu.styles.base.elements import (
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.copies import Copies
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Distribution, Fragments, Temporary, guarded
+from tile2cu.styles.ck.fragments import Distribution, Fragments, Temporary, distribution_of, guarded, tile_of
 from tile2cu.styles.ck.scalars import atomic
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import SUPPORTED, in_ck, in_windows
@@ -83,15 +83,14 @@ class ElementLoop(ElementStatements):
             return
         names, element, windows = self.printer.names, in_ck(buffer.dtype.cpp), in_windows(buffer.dtype)
         name = names.fresh(f"{names(buffer.name)}_tile")
-        given = f"make_static_tile_distribution({distribution.name}{{}})"
-        window = f"make_tile_window({box.view}, {box.lengths}, {box.origin_text(self.printer)}, {given})"
+        window = box.window(self.printer, distribution_of(distribution.name))
         self.loads += box.lines
         if any(not each.writes for each in same):
             loaded = f"load_tile({window})"
             value = loaded if windows == element else f"cast_tile<{element}>({loaded})"
             self.loads.append(f"auto {name} = {value};")
         else:
-            self.loads.append(f"auto {name} = make_static_distributed_tensor<{element}>({given});")
+            self.loads.append(f"auto {name} = {tile_of(element, distribution.name)};")
         if writes:
             out = names.fresh(f"{names(buffer.name)}_window")
             value = name if windows == element else f"cast_tile<{windows}>({name})"
@@ -113,23 +112,30 @@ class ElementLoop(ElementStatements):
 
     def _applied(self, accesses: list[Access]) -> list[str] | None:
         """A function of elements of the same place, if the loop has no others and reads no index."""
-        held: dict[Key, str] = {}
+        tiles: dict[Key, str] = {}
         for each in accesses:
             name = self.tiles.get(each.key)
             if name is None and each.buffer.scope is Scope.FRAGMENT and self._is_own(each):
                 name = self.printer.names(each.buffer.name)
             if name is None:
                 return None
-            held[each.key] = name
+            tiles[each.key] = name
+        held = {key: self._element(name) for key, name in tiles.items()}
         self.printer.places |= held
-        if not held or any(self._counts(expr) for expr in printed_expressions(self.op.body)):
+        if not held or any(self._reads_index(expr) for expr in printed_expressions(self.op.body)):
             self.printer.places.clear()
             return None
         written = {each.key for each in accesses if each.writes}
         params = ", ".join(f"{'auto&' if key in written else 'auto'} {name}" for key, name in held.items())
         body = self.body(self.op.body)
         capture = "[&]" if self._captures() else "[]"
-        return [f"tile_elementwise_inout({capture}({params}) {{", *body, f"}}, {', '.join(held.values())});"]
+        return [f"tile_elementwise_inout({capture}({params}) {{", *body, f"}}, {', '.join(tiles.values())});"]
+
+    def _element(self, tile: str) -> str:
+        """The name of a tile's element at the loop's variables: `acc_ij` of `acc` in a loop over i and j."""
+        over = [self.printer.names(var.name) for var in self.op.vars]
+        between = "" if all(len(each) == 1 for each in over) else "_"
+        return self.fragments.inner_name(f"{tile.removesuffix('_tile')}_{between.join(over)}")
 
     def _captures(self) -> bool:
         """Whether the body reads variables of the kernel."""
@@ -151,7 +157,7 @@ class ElementLoop(ElementStatements):
     def _swept(self, accesses: list[Access], distribution: Distribution) -> list[str]:
         """A sweep over the distributed indices of the loop's tile."""
         printer, names, op = self.printer, self.printer.names, self.op
-        index = self.fragments.counter("_".join(names(var.name) for var in op.vars) if len(op.vars) > 1 else "index")
+        index = self.fragments.inner_name("_".join(names(var.name) for var in op.vars) if len(op.vars) > 1 else "index")
         inner: list[str] = []
         lines_of: dict[int, str] = {}
         over = ""
@@ -184,9 +190,8 @@ class ElementLoop(ElementStatements):
     def _indices(self, index: str, layout: str, named: tuple[bool, ...], padded: tuple[bool, ...]) -> Iterator[str]:
         """The loop's variables that are `named`, and the condition under which there is such an element."""
         printer, names = self.printer, self.printer.names
-        at = self.fragments.counter("at")
-        given = f"make_static_tile_distribution({layout}{{}})"
-        yield f"const auto {at} = get_x_indices_from_distributed_indices({given}, {index});"
+        at = self.fragments.inner_name("at")
+        yield f"const auto {at} = get_x_indices_from_distributed_indices({distribution_of(layout)}, {index});"
         numbers = ((dim, var) for dim, var in enumerate(self.op.vars) if named[dim])
         yield f"const index_t {', '.join(f'{names(var.name)} = {at}[number<{dim}>{{}}]' for dim, var in numbers)};"
         if any(padded):
@@ -218,16 +223,16 @@ class ElementLoop(ElementStatements):
             (kept,) = layout.kept
             if access.indices == (variables[kept],):
                 if kept not in lines_of:
-                    lines_of[kept] = self.fragments.counter(("row", "column")[kept])
+                    lines_of[kept] = self.fragments.inner_name(("row", "column")[kept])
                     inner.append(f"constexpr auto {lines_of[kept]} = make_tuple({index}[number<{kept}>{{}}]);")
                 return f"{name}({lines_of[kept]})"
         raise unsupported(f"an element of {access.buffer.name} that another thread holds", self.op.source.span)
 
-    def _counts(self, expr: Expr) -> bool:
-        """Whether an index is read but to find an element that is held."""
+    def _reads_index(self, expr: Expr) -> bool:
+        """Whether a variable of the loop is read other than to index an element that is held."""
         if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
             return False
-        return expr in self.op.vars or any(map(self._counts, children(expr)))
+        return expr in self.op.vars or any(map(self._reads_index, children(expr)))
 
     # ---- text ---------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,16 @@ class Distribution:
     extents: tuple[str, ...] = ()
 
 
+def distribution_of(encoding: str) -> str:
+    """The distribution of a named encoding."""
+    return f"make_static_tile_distribution({encoding}{{}})"
+
+
+def tile_of(element: str, encoding: str) -> str:
+    """A new tile in registers, distributed by a named encoding."""
+    return f"make_static_distributed_tensor<{element}>({distribution_of(encoding)})"
+
+
 @dataclass
 class Fragments:
     """The fragments of a kernel, and its distributions by their encoding.
@@ -129,8 +139,8 @@ class Fragments:
         """A statement has `size` bytes per thread besides the fragments."""
         self.temporaries[what] = max(self.temporaries.get(what, 0), -(-size // 4))
 
-    def counter(self, wish: str) -> str:
-        """A name inside of a loop, which is the same wherever it is asked for."""
+    def inner_name(self, wish: str) -> str:
+        """A name inside of a loop or a lambda, which is the same wherever it is asked for."""
         if wish not in self._names:
             self._names[wish] = self.printer.names.fresh(wish)
         return self._names[wish]
@@ -165,8 +175,7 @@ class Fragments:
                 yield Declaration(f"{element} {name}{extents};")
                 continue
             distribution = self.of(layout, self.plan.launch.span).name
-            call = f"make_static_distributed_tensor<{element}>(make_static_tile_distribution({distribution}{{}}))"
-            yield Declaration(f"auto {name} = {call};")
+            yield Declaration(f"auto {name} = {tile_of(element, distribution)};")
 
 
 def writer_of(encoding: Encoding) -> str:

@@ -35,7 +35,7 @@ from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Tensors
 from tile2cu.styles.ck.types import in_ck
 
-# What the comments of distributions speak of.
+# What the comments of distributions refer to.
 _VALUES = (
     "wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one "
     "after another: one value of 32 bits, two of 16 or four of 8 per VGPR"
@@ -134,7 +134,7 @@ class CkKernel(Statements):
                 return self.pipelines.view(op, self.views)
             case structure.If() if (tile := self._changed(op)) is not None:
                 name = self.printer.names(tile.name)
-                opening = f"{words.CHANGE_IF}({self.printer.condition(op.condition)}, {name}, [&](auto& {name}) {{"
+                opening = f"{words.CHANGE_IF}({self.printer.condition(op.condition)}, {name}, [&] {{"
                 return replace(self.control(op), kind="ck_change_if", parts={"head": opening})
             case structure.If() | structure.For() | structure.While():
                 return self.control(op)

@@ -1,6 +1,6 @@
 """Loops whose tiles wait in registers between their loads and their stores to LDS."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tile2cu.core.expr import Expr, Load, Var, substitute, walk
 from tile2cu.core.program import Buffer, Copy
@@ -12,7 +12,8 @@ from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.pipelined import Views, about_overlap, numbered_iterations, part_name
 from tile2cu.styles.base.view import StatementView
-from tile2cu.styles.ck.copies import Copies, Through, origin_at
+from tile2cu.styles.ck.copies import Copies, Through
+from tile2cu.styles.ck.fragments import tile_of
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Box, step_of
 from tile2cu.styles.ck.types import in_ck
@@ -115,12 +116,10 @@ class Pipelines:
         self.staged[id(copy)] = Staged(
             registers=registers, window=window, steps=steps, through=through, box=box, tile=tile
         )
-        given = f"make_static_tile_distribution({through.loaded.name}{{}})"
-        lines = [f"auto {registers} = make_static_distributed_tensor<{self.copies.element(source)}>({given});"]
+        lines = [f"auto {registers} = {tile_of(self.copies.element(source), through.loaded.name)};"]
         if steps is not None:
             first = tuple(substitute(start, {op.var: op.start}) for start in starts)
-            origin = origin_at(box, self.copies.printer, first)
-            lines.append(f"auto {window} = {self.copies.loading_window(box, through, origin)};")
+            lines.append(f"auto {window} = {self.copies.loading_window(replace(box, origin=first), through)};")
         return lines
 
     def _steps(self, starts: tuple[Expr, ...], var: Var) -> tuple[int, ...] | None:

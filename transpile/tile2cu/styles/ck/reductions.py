@@ -8,7 +8,7 @@ from tile2cu.core.program import Reduction, Scope
 from tile2cu.plan import ops
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Fragments, Temporary, guarded
+from tile2cu.styles.ck.fragments import Fragments, Temporary, guarded, tile_of
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import in_ck
 
@@ -47,7 +47,7 @@ def reduction(op: ops.Reduce, printer: CkPrinter, fragments: Fragments) -> str:
     apart = op.accumulates and (across_lanes or op.parts > 1) and not op.thread_local
     if apart:
         fragments.hold(Temporary.PARTS, result.registers * dst.dtype.bytes)
-    return "\n".join(_lines(op, printer, overhangs=overhangs, across_lanes=across_lanes, apart=apart))
+    return "\n".join(_lines(op, printer, fragments, overhangs=overhangs, across_lanes=across_lanes, apart=apart))
 
 
 def _check_types(op: ops.Reduce) -> None:
@@ -77,8 +77,7 @@ def _to_one_value(op: ops.Reduce, printer: CkPrinter, fragments: Fragments) -> I
         yield from _idle_places(op, printer, neutral)
     parts = printer.names.fresh(f"parts_of_{printer.names(op.dst.name)}")
     fragments.hold(Temporary.PARTS, op.dst.dtype.bytes)
-    given = f"make_static_tile_distribution({words.ONE_VALUE}<threads>{{}})"
-    yield f"auto {parts} = make_static_distributed_tensor<{element}>({given});"
+    yield f"auto {parts} = {tile_of(element, f'{words.ONE_VALUE}<threads>')};"
     yield f"set_tile({parts}, {neutral});" if op.kind in _NEUTRAL else f"clear_tile({parts});"
     yield guarded(f"{words.REDUCE_DIMENSION}<0>({parts}, {src}, {function});", encoding)
     yield from _across_threads(op, printer, parts, function, across_lanes=True)
@@ -107,7 +106,9 @@ def _across_threads(
         yield f"{words.REDUCE_WARPS}{ordered}({into}, {workspace}, {function});"
 
 
-def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes: bool, apart: bool) -> Iterator[str]:
+def _lines(
+    op: ops.Reduce, printer: CkPrinter, fragments: Fragments, *, overhangs: bool, across_lanes: bool, apart: bool
+) -> Iterator[str]:
     """`apart`: the values that there are join the others' total after it is known."""
     src, dst = printer.names(op.src.name), printer.names(op.dst.name)
     element, function = in_ck(op.dst.dtype.cpp), f"{_COMBINED[op.kind]}{{}}"
@@ -128,5 +129,6 @@ def _lines(op: ops.Reduce, printer: CkPrinter, *, overhangs: bool, across_lanes:
         yield f"{words.REDUCE_DIMENSION}<{op.dim}>({into}, {src}, {function});"
     yield from _across_threads(op, printer, into, function, across_lanes=across_lanes)
     if into != dst:
-        both = f"{dst} = {function}({dst}, part);"
-        yield f"tile_elementwise_inout([](auto& {dst}, auto part) {{ {both} }}, {dst}, {into});"
+        total, part = fragments.inner_name("total"), fragments.inner_name("part")
+        both = f"{total} = {function}({total}, {part});"
+        yield f"tile_elementwise_inout([](auto& {total}, auto {part}) {{ {both} }}, {dst}, {into});"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from tile2cu.analysis.signs import never_negative
 from tile2cu.analysis.tile_starts import begins_near
@@ -40,12 +41,16 @@ class Box:
 
     def origin_text(self, printer: CkPrinter) -> str:
         """The coordinate, as indices of ck_tile."""
-        return _braced(self.origin, printer)
+        return f"{{{', '.join(_index(start, printer) for start in self.origin)}}}"
+
+    def window(self, printer: CkPrinter, distribution: str = "") -> str:
+        """The window on it, with a distribution where it is loaded."""
+        return window_on(self.view, self.lengths, self.origin_text(printer), distribution)
 
 
-def _braced(origin: tuple[Expr, ...], printer: CkPrinter) -> str:
-    texts = (_index(start, printer) for start in origin)
-    return f"{{{', '.join(texts)}}}"
+def window_on(view: str, lengths: str, origin: str, distribution: str = "") -> str:
+    """A window on a view."""
+    return f"make_tile_window({', '.join(filter(None, (view, lengths, origin, distribution)))})"
 
 
 def _index(expr: Expr, printer: CkPrinter) -> str:
@@ -102,42 +107,52 @@ class Tensors:
             for given, extent, covered in zip(extents, shape, rounded, strict=True)
         )
         origin = tuple(self._near(buffer, dim, starts[dim], extent) for dim, extent in zip(along, sizes, strict=True))
-        pads, lengths, last_end, below = [], [], 0, False
+        overhangs = tuple(covered != extent for covered, extent in zip(rounded, shape, strict=True))
+        given = tuple(ends[dim] if ends else None for dim in along)
+        stops = tuple(
+            self._stop(buffer, dim, given[number], starts[dim], origin[number], extents[number])
+            if overhangs[number]
+            else given[number]
+            for number, dim in enumerate(along)
+        )
         plane = self._plane(buffer, starts, along)
-        for number, dim in enumerate(along):
-            end = ends[dim] if ends else None
-            overhangs = rounded[number] != shape[number]
-            whole = static_value(starts[dim]) == 0 and static_value(buffer.shape[dim]) == shape[number]
-            length = self._length(buffer.shape[dim])
-            if overhangs and not whole:
-                stop = binary("+", origin[number], extents[number])
-                end = stop if end is None else Call(end.dtype, "min", (end, stop))
-            if end is not None:
-                last_end = self.printer.bounds.multiple_of(end) if dim == along[-1] else last_end
-                length = f"{words.MINIMUM_OF}({self.printer.index(buffer.shape[dim])}, {self.printer.index(end)})"
-                length = length if never_negative(end, self.printer.bounds) else f"{words.MAXIMUM_OF}(0, {length})"
-            checked = self.view(buffer).checked[dim]
-            if number == 0 and plane:
-                length = (
-                    f"{plane} ? {self.printer.index(buffer.shape[dim])} : 0"
-                    if end is None
-                    else (f"{plane} ? {length} : 0")
-                )
-            outside = number == 0 and bool(plane)
-            below |= number > 0 and not never_negative(starts[dim], self.printer.bounds)
-            by_hardware = self._ends_with_buffer(buffer, along, number)
-            pads.append(outside or end is not None or overhangs or (checked and not by_hardware))
-            lengths.append(length)
+        planes = (plane, *[""] * (len(along) - 1))  # no element of the first dimension is inside where the plane is not
+        lengths = tuple(map(partial(self._length_until, buffer), along, stops, planes))
+        pads = tuple(
+            bool(planes[number])
+            or stops[number] is not None
+            or overhangs[number]
+            or (self.view(buffer).checked[dim] and not self._ends_with_buffer(buffer, along, number))
+            for number, dim in enumerate(along)
+        )
+        last_end = self.printer.bounds.multiple_of(stops[-1]) if stops[-1] is not None else 0
+        below = any(not never_negative(starts[dim], self.printer.bounds) for dim in along[1:])
         windows = tuple(f"number<{self.printer.index(size)}>{{}}" for size in sizes)
         fixed = tuple(starts[dim] for dim in range(buffer.rank) if dim not in along)
-        clipped = tuple(origin[number] for number in range(len(along)) if rounded[number] != shape[number])
-        text = self._view_text(buffer, starts, along, tuple(lengths), tuple(pads), windows, last_end, below)
+        clipped = tuple(start for start, is_clipped in zip(origin, overhangs, strict=True) if is_clipped)
+        text = self._view_text(buffer, starts, along, lengths, pads, windows, last_end, below)
         if atomic:  # of the view's data
             memory = "address_space_enum::global"
             text = text.replace(f"{memory}>", f"{memory}, memory_operation_enum::atomic_add>")
         name, lines = self._named(buffer, text, (*fixed, *clipped, *(each for each in ends if each)), any(pads))
         lengths_text = f"make_tuple({', '.join(windows)})"
         return Box(tensor=buffer, view=name, view_text=text, origin=origin, lengths=lengths_text, lines=lines)
+
+    def _stop(self, buffer: Buffer, dim: int, end: Expr | None, start: Expr, origin: Expr, extent: Expr) -> Expr | None:
+        """Where a box ends that its distribution covers more than: at its own end, or the `end` that the user gives."""
+        if static_value(start) == 0 and static_value(buffer.shape[dim]) == int(static_value(extent) or 0):
+            return end
+        stop = binary("+", origin, extent)
+        return stop if end is None else Call(end.dtype, "min", (end, stop))
+
+    def _length_until(self, buffer: Buffer, dim: int, stop: Expr | None, plane: str) -> str:
+        """The extent of a view's dimension that stops at `stop`, and is empty where the condition `plane` fails."""
+        extent = self.printer.index(buffer.shape[dim])
+        if stop is None:
+            return f"{plane} ? {extent} : 0" if plane else self._length(buffer.shape[dim])
+        length = f"{words.MINIMUM_OF}({extent}, {self.printer.index(stop)})"
+        length = length if never_negative(stop, self.printer.bounds) else f"{words.MAXIMUM_OF}(0, {length})"
+        return f"{plane} ? {length} : 0" if plane else length
 
     def _near(self, buffer: Buffer, dim: int, start: Expr, tile: Expr) -> Expr:
         """Where a tile begins: next to the tensor if it may be so far outside that offsets would wrap."""
