@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tile2cu.api import emit_text
+from tile2cu.core.origin import EmitOptions
 from tile2cu.styles.base.names import Names, ascii_name, can_be_c_function
 from tile2cu.targets import find
 
@@ -93,3 +94,49 @@ def test_a_size_that_a_style_cannot_keep_is_called_so() -> None:
     """Its role is what a reader sees, not a number."""
     names = Names(["group", "copy"], reserved=["group", "copy"], wishes={"group": "group_size"})
     assert names("group") == "group_size" and names("copy") == "copy_1"
+
+
+def test_names_that_are_given_are_noted() -> None:
+    names = Names(["A", "B", "float"])
+    names("A")
+    with names.noted() as outside:
+        names("B")
+        with names.noted() as inside:
+            names("float")
+    assert inside == {"float_1"} and outside == {"B", "float_1"}
+
+
+def test_comments_note_no_names() -> None:
+    """They have the same ones, also those that only comments have asked for yet."""
+    names = Names(["float", "int"])
+    with names.noted() as noted:
+        spoken = names.in_comments("float")
+    assert not noted and names("float") == spoken == "float_1"
+    assert names.in_comments("int") == names("int") == "int_1"
+
+
+_COUNTED = """
+import tilelang.language as T
+def f(M=256, scale=3, shift=5, unused=7):
+    twice = scale * 2
+    @T.prim_func
+    def main(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32"), n: T.int32):
+        with T.Kernel(M // 64, threads=128) as bx:
+            F = T.alloc_fragment((64, 64), "float32")
+            T.copy(A[bx * 64, 0], F)
+            for i, j in T.Parallel(64, 64):
+                if shift > 3:
+                    F[i, j] = F[i, j] * twice + n
+            T.copy(F, B[bx * 64, 0])
+    return main
+"""
+
+
+@pytest.mark.parametrize(("style", "target"), [("tl", "cuda:sm_80"), ("cute", "cuda:sm_80"), ("ck", "hip:gfx942")])
+def test_what_the_text_names_is_declared_and_nothing_else(style: str, target: str) -> None:
+    """Python computes `twice` from `scale`; the branch that `shift` decides has no condition any more."""
+    options = EmitOptions(style=style)
+    (emitted,) = emit_text(Path("f.py"), kernel=None, target=find(target), bindings={}, text=_COUNTED, options=options)
+    sizes = emitted.source.partition("---- sizes")[2].partition("// ----")[0]
+    declared = re.findall(r"\b(\w+) = \d", sizes)
+    assert set(declared) - {"threads"} == {"M", "twice"}, sizes

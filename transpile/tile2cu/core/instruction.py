@@ -32,6 +32,11 @@ class MmaInstruction:
     through: DType | None = None
     sparse: bool = False
 
+    @property
+    def is_mfma(self) -> bool:
+        """Whether it is one of AMD's matrix cores."""
+        return self.name.startswith("v_mfma")
+
     def __str__(self) -> str:
         return f"{self.name} through {self.through}" if self.through else self.name
 

@@ -1,7 +1,9 @@
 """What a program has of the user's file besides its launches: the text, its numbers and sizes, and inline code."""
 
+import ast
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Number
@@ -25,6 +27,11 @@ class Constant:
     origin: str = ""
     comment: str = ""
     computed: Expr | None = None
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The names in the formula."""
+        return frozenset(part.id for part in ast.walk(ast.parse(self.formula)) if isinstance(part, ast.Name))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -27,18 +28,17 @@ from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Let, Program, R
 from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.debugging import debugging
-from tile2cu.emitter.device_code import for_device_alone
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
 from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
-from tile2cu.emitter.schedule import declared, section, with_schedule
+from tile2cu.emitter.schedule import declared, is_in, section, with_schedule
 from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.settings import Held, in_words
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
-from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
+from tile2cu.emitter.view import KernelView, LaunchView
 from tile2cu.plan.grid import kernel_expressions, passed_numbers, used_sizes
 from tile2cu.plan.grid_schedule import grid_schedule
 from tile2cu.plan.launch_bounds import asked_blocks
@@ -48,8 +48,7 @@ from tile2cu.styles.base.comments import kernel_line, listed, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names, can_be_c_function, global_constants, launchers
 from tile2cu.styles.base.style import Style
-from tile2cu.styles.base.view import NO_SECTION, KernelParts
-from tile2cu.styles.base.vocabulary import NAMESPACE
+from tile2cu.styles.base.view import NO_SECTION
 from tile2cu.targets import Target
 
 __all__ = ["Emitted", "Resolved", "emit_kernel", "with_namespaces", "walk_stmts"]
@@ -76,9 +75,6 @@ class Emitted:
     @property
     def manifest(self) -> str:
         return self.files[f"{self.kernel}.json"]
-
-
-_REGISTERS = "// ---- registers: "
 
 
 @cache
@@ -108,8 +104,7 @@ def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOpti
     """The source, header and manifest of a kernel's launches. The same input gives the same bytes."""
     style = _style(options.style)
     origin = provenance(launches[0].program, launches[0].target.name, tool, options)
-    launches, written = _prepared(launches, style)
-    view = _view(written, origin, style)
+    launches, written, view = _prepared(launches, origin, style)
     name, suffix = launches[0].program.name, launches[0].target.suffix
     text, header, lines = render(view, options, launches[0].program.source.name, suffix)
     files = {f"{name}{suffix}": text, f"{name}.h": header}
@@ -127,8 +122,10 @@ def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOpti
     return Emitted(name, suffix, {**files, f"{name}.json": described})
 
 
-def _prepared(launches: tuple[Resolved, ...], style: Style) -> tuple[tuple[Resolved, ...], tuple[Written, ...]]:
-    """A kernel's launches as a style writes them. Errors: Tile2CuError where it does not support them as a whole."""
+def _prepared(
+    launches: tuple[Resolved, ...], origin: tuple[str, ...], style: Style
+) -> tuple[tuple[Resolved, ...], tuple[Written, ...], KernelView]:
+    """A kernel's launches as they are written, and the file in a style. Errors: Tile2CuError where it has no words."""
     style.check(launches)
     used = _used_names(launches)
     required = required_multiples(launches)
@@ -136,7 +133,8 @@ def _prepared(launches: tuple[Resolved, ...], style: Style) -> tuple[tuple[Resol
     schedule = None if style.functor else grid_schedule(launches[0].program, bounded)
     launches = tuple(replace(each, required=required, grid_schedule=schedule) for each in _named(launches, used))
     reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
-    return launches, tuple(_written(resolved, used, reserved, style) for resolved in launches)
+    written = tuple(_written(resolved, used, reserved, style) for resolved in launches)
+    return launches, written, _view(written, origin, style)
 
 
 def with_namespaces(launches: tuple[Resolved, ...]) -> tuple[Resolved, ...]:
@@ -179,7 +177,7 @@ def _written(resolved: Resolved, used: list[str], also: frozenset[str], style: S
     counted = {let.var.name for let in statements(resolved.launch.body, Let) if let.var.dtype.is_int}
     wishes |= {name: f"{name}_index" for name in _NUMBERED if name in counted & also}
     names = Names(used, kept=_kept_names(resolved), reserved=reserved | also, wishes=wishes)
-    printer = Printer(names, resolved.bounds, _first_slots(resolved), groups=resolved.launch.groups)
+    printer = Printer(names, resolved.bounds, _first_slots(resolved), groups=resolved.launch.groups, types=style.types)
     for named in (*resolved.program.params, *resolved.program.workspaces, *resolved.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
     return Written(resolved, printer, tensor_maps(resolved, printer), style.multiples(resolved))
@@ -256,7 +254,7 @@ def _called(resolved: Resolved) -> set[str]:
 
 
 def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -> KernelView:
-    """The file in a style. Errors: Tile2CuError where the style has no words for a kernel."""
+    """The file in a style."""
     first, printer = written[0].resolved, written[0].printer
     launches = tuple(each.resolved for each in written)
     heads = contract(
@@ -266,10 +264,15 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         workspace_in_words(launches, printer),
         offset_bits=style.offset_bits,
     )
-    launch_views = tuple(_launch_view(each, style) for each in written)
+    with _noted(written) as in_kernels:
+        launch_views = tuple(_launch_view(each, style) for each in written)
+    with _noted(written) as in_launcher:
+        schedule, launcher = section(first.grid_schedule, printer), host(written, style)
+    said = in_kernels | in_launcher
+    on_host = in_launcher.union(*(each.on_host for each in launch_views)) if style.functor else None
 
     def held(others: tuple[Resolved, ...]) -> tuple[Held, ...]:
-        return tuple(_held(_parts(each, style)[-1]) for each in _prepared(others, style)[1])
+        return _held(_prepared(others, origin, style)[-1].launches)
 
     view = KernelView(
         name=first.program.name,
@@ -282,7 +285,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         contract=heads.source,
         changes=in_words(
             launches,
-            tuple(_held(each.parts) for each in launch_views) if style.is_partial else (),
+            _held(launch_views) if style.is_partial else (),
             printer,
             held if style.is_partial else None,
         ),
@@ -295,25 +298,34 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         functor=style.functor,
         uses=style.uses,
         launches=launch_views,
-        host=_host(written, style),
+        schedule=schedule,
+        host=launcher,
     )
-    schedule = section(first.grid_schedule, printer)
-    said = words((view, schedule))
     named = tuple(
         replace(
-            part, sizes=sizes(each.resolved, each.printer, said, part.parts.registers, operands=part.parts.operands)
+            part,
+            sizes=sizes(each.resolved, each.printer, said, on_host, part.parts.registers, operands=part.parts.operands),
         )
         for each, part in zip(written, view.launches, strict=True)
     )
-    complete = replace(
+    places = tuple(each.parts.places for each in named)
+    return replace(
         view,
-        sizes=common_sizes(first, printer, said),
+        sizes=common_sizes(first, printer, said, on_host),
         launches=named,
-        schedule=schedule,
-        legend=_legend(launches, named, view.headers),
-        debugging=debugging(launches, named, style.printing, style.printing_own, style.checked_by),
+        legend=_legend(launches, named, style),
+        debugging=debugging(launches, places, style.printing, style.printing_own, style.checked_by),
     )
-    return for_device_alone(complete) if style.functor else complete
+
+
+@contextmanager
+def _noted(written: tuple[Written, ...]) -> Iterator[set[str]]:
+    """The names that the printers note inside, behind it."""
+    found: set[str] = set()
+    with ExitStack() as printing:
+        noted = [printing.enter_context(each.printer.names.noted()) for each in written]
+        yield found
+    found.update(*noted)
 
 
 def _besides_tiles(launches: tuple[Resolved, ...]) -> str:
@@ -324,15 +336,9 @@ def _besides_tiles(launches: tuple[Resolved, ...]) -> str:
     return ", temporaries and operands that a gemm loads" if units else " and temporaries"
 
 
-def _parts(written: Written, style: Style) -> tuple[tuple[Derived, ...], Printer, KernelParts]:
-    """The sizes that a kernel computes from others, a printer that names them, and the kernel that it prints."""
-    derived, printer = _with_derived(written)
-    return derived, printer, style.parts(written.resolved, printer, written.maps)
-
-
-def _held(parts: KernelParts) -> Held:
-    """The registers that tiles and operands take."""
-    return Held(parts.registers, parts.operands)
+def _held(launches: tuple[LaunchView, ...]) -> tuple[Held, ...]:
+    """The registers that tiles and operands take, of each launch."""
+    return tuple(Held(each.parts.registers, each.parts.operands) for each in launches)
 
 
 def _may_use_cuda_half(resolved: Resolved) -> bool:
@@ -343,31 +349,27 @@ def _may_use_cuda_half(resolved: Resolved) -> bool:
     return bool(resolved.program.user_code) or any(halves)
 
 
-def _legend(
-    decided: tuple[Resolved, ...], launches: tuple[LaunchView, ...], headers: tuple[str, ...]
-) -> tuple[str, ...]:
+def _legend(decided: tuple[Resolved, ...], launches: tuple[LaunchView, ...], style: Style) -> tuple[str, ...]:
     """What the notations in the comments mean."""
     resolved = decided[0]
     file = resolved.program.source.name
     text = f"In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and {file}:N a line of that file."
-    layouts = [launch.parts.layouts for launch in launches]
-    if any("TV layout" in " ".join(each.comments) for section in layouts for each in section.declarations):
+    if any(launch.parts.tv_layouts for launch in launches):
         text += " A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major."
-    if any(section.title.startswith(_REGISTERS) for section in layouts):
+    if any(launch.parts.registers for launch in launches):
         text += " Registers for tiles are those of fragments and of prefetched tiles, without"
         text += f" addresses{_besides_tiles(decided)}."
-    return (*wrapped(_build(resolved, [launch.function for launch in launches], headers)), *wrapped(text))
+    return (*wrapped(_build(resolved, [launch.function for launch in launches], style)), *wrapped(text))
 
 
-def _build(resolved: Resolved, kernels: list[str], headers: tuple[str, ...]) -> str:
+def _build(resolved: Resolved, kernels: list[str], style: Style) -> str:
     """How the source is compiled, and what debuggers and profilers call its kernels."""
     lines = "-g" if resolved.target.is_amd else "-lineinfo"
     used = "-Rpass-analysis=kernel-resource-usage" if resolved.target.is_amd else "-Xptxas -v"
     names = listed(list(dict.fromkeys(kernels)))
-    libraries = {"cute": "cute/ of CUTLASS", "ck": "ck_tile/ of Composable Kernel"}
-    more = [text for name, text in libraries.items() if any(each.startswith(name) for each in headers)]
-    folders = f"-I the folder{'s' * bool(more)} that contain{'s' * (not more)} {listed(['tl/', *more])}"
-    flags = " --expt-relaxed-constexpr -DNDEBUG" if any(each.startswith("cute") for each in headers) else ""
+    more = style.library
+    folders = f"-I the folder{'s' * bool(more)} that contain{'s' * (not more)} {listed(['tl/', *filter(None, [more])])}"
+    flags = f" {style.flags}" * bool(style.flags)
     return (
         f"Build: {compiler_of(resolved.target)} -O3{flags}, with {folders}. With {lines} profilers and "
         f"debuggers show these lines; in them the kernel{'s are' if len(kernels) > 1 else ' is'} {names}. {used} "
@@ -388,50 +390,43 @@ def _stated_limits(written: tuple[Written, ...], style: Style) -> tuple[str, ...
     return tuple(limit.stated for limit in (*of_sizes, *of_calls, *quotient_limits(written), *own) if limit.stated)
 
 
-def _host(written: tuple[Written, ...], style: Style) -> HostView:
-    """The host side, with the style's names of element types where it takes workspaces and calls kernels."""
-    limits = style.limits(tuple(each.resolved for each in written), written[0].printer)
-    found = host(written, limits, style)
-    checks = tuple(replace(each, text=style.in_style(each.text)) for each in found.checks)
-    refusals = tuple(replace(each, text=style.in_style(each.text)) for each in found.refusals)
-    launches = tuple(replace(each, call=style.in_style(each.call)) for each in found.launches)
-    return replace(found, refusals=refusals, checks=checks, launches=launches)
-
-
 def _launch_view(written: Written, style: Style) -> LaunchView:
     resolved, maps = written.resolved, written.maps
-    derived, printer, parts = _parts(written, style)
-    view = LaunchView(
-        function=resolved.function,
-        namespace=resolved.namespace,
-        title=kernel_line(resolved.namespace) if resolved.namespace else "",
-        sizes=NO_SECTION,
-        comments=_above(
-            resolved, (_grid_note(written), *bounds_notes(resolved), *_passed(written), *style.map_notes(maps))
-        ),
-        template="class Alignment" if aligned_when(resolved, written.multiples) else "",
-        bounds=_bounds(resolved, leading=bool(parts.producer)),
-        cluster=", ".join(map(str, resolved.launch.cluster)),
-        params=tuple(map(style.in_style, kernel_params(resolved, printer, maps, style))),
-        parts=parts,
-        kargs=tuple(map(style.in_style, kargs(resolved, printer))) if style.functor else (),
-        scalars=tuple(printer.names(each.name) for each in (*scalars(resolved), *used_sizes(resolved))),
-        grid=grid_text(resolved, written.printer),
-        grid_sizes=grid_sizes(resolved, printer),
-    )
-    said = words(view)
-    struct = declared(resolved.grid_schedule, written.printer) if "schedule" in said else ()
-    named = (*struct, *sizes_with_names(derived, printer, said))
-    said = words((view.parts, named))
-    view = replace(view, scalars=tuple(name for name in view.scalars if name in said))
-    return replace(view, parts=replace(parts, setup=(*named, *parts.setup)))
+    derived, printer = _with_derived(written)
+    with printer.names.noted() as noted:
+        parts = style.parts(resolved, printer, maps)
+        struct = is_in(noted, resolved.grid_schedule, written.printer)
+        before = declared(resolved.grid_schedule, written.printer) if struct else ()
+        named = (*before, *sizes_with_names(derived, printer, noted))
+    params = (*scalars(resolved), *used_sizes(resolved))
+    with printer.names.noted() as around:
+        view = LaunchView(
+            function=resolved.function,
+            namespace=resolved.namespace,
+            title=kernel_line(resolved.namespace) if resolved.namespace else "",
+            sizes=NO_SECTION,
+            comments=_above(
+                resolved, (_grid_note(written), *bounds_notes(resolved), *_passed(written), *style.map_notes(maps))
+            ),
+            template="class Alignment" if aligned_when(resolved, written.multiples) else "",
+            threads=block_threads(resolved),
+            occupancy=_occupancy(resolved, leading=bool(parts.producer)),
+            cluster=", ".join(map(str, resolved.launch.cluster)),
+            params=kernel_params(resolved, printer, maps, style),
+            parts=replace(parts, setup=(*named, *parts.setup)),
+            kargs=kargs(resolved, printer) if style.functor else (),
+            scalars=tuple(name for each in params if (name := printer.names(each.name)) in noted),
+            grid=grid_text(resolved, written.printer),
+            grid_sizes=grid_sizes(resolved, printer),
+        )
+    return replace(view, on_host=parts.on_host | around)
 
 
 def _with_derived(written: Written) -> tuple[tuple[Derived, ...], Printer]:
     """The sizes that the kernel computes from others, and a printer that names them."""
     printer, taken = with_schedule(written), _all_names(written.resolved)
     derived = tuple(each for each in derived_sizes(written.resolved, taken) if each.value not in printer.derived)
-    named = {each.value: printer.names(each.name) for each in derived}
+    named = {each.value: printer.names.in_comments(each.name) for each in derived}
     return derived, replace(printer, derived={**printer.derived, **named})
 
 
@@ -443,7 +438,7 @@ def _above(resolved: Resolved, notes: tuple[str, ...]) -> tuple[str, ...]:
 
 def _passed(written: Written) -> Iterator[str]:
     """Why the kernel takes static numbers as arguments."""
-    names = [written.printer.names(name) for name in passed_numbers(written.resolved)]
+    names = [*map(written.printer.names.in_comments, passed_numbers(written.resolved))]
     if names:
         yield (
             f"{listed(names)}: an argument, since with a trip count that it knows ptxas issues other instructions "
@@ -453,7 +448,8 @@ def _passed(written: Written) -> Iterator[str]:
 
 def _grid_note(written: Written) -> str:
     """The extents of the grid, or, in a persistent kernel, of the tiles that its blocks take."""
-    extents = grid_text(written.resolved, with_schedule(written)).replace(NAMESPACE, "")
+    printer = with_schedule(written)
+    extents = ", ".join(map(printer.in_words, written.resolved.launch.grid))
     persistent = persistent_in(written.resolved)
     if persistent is None:
         return f"grid: ({extents})"
@@ -461,15 +457,13 @@ def _grid_note(written: Written) -> str:
     return f"grid: at most one block per SM; the blocks loop over `tiles`, x fastest: ({extents})  [{rule}]"
 
 
-def _bounds(resolved: Resolved, *, leading: bool) -> str:
-    """The arguments of __launch_bounds__."""
-    threads = block_threads(resolved)
+def _occupancy(resolved: Resolved, *, leading: bool) -> str:
+    """The blocks per SM, or waves per SIMD, that __launch_bounds__ asks for; empty for none."""
     if resolved.facts.get(resolved.launch, WAVES_PER_SIMD) is not None:
-        return f"{threads}, waves_per_simd_by_registers"
+        return "waves_per_simd_by_registers"
     if asked_blocks(resolved):
-        return f"{threads}, least_blocks"
-    alone = leading or resolved.facts.get(resolved.launch, SETMAXNREG) is not None
-    return f"{threads}, 1" if alone else threads
+        return "least_blocks"
+    return "1" if leading or resolved.facts.get(resolved.launch, SETMAXNREG) is not None else ""
 
 
 def _all_names(resolved: Resolved) -> list[str]:

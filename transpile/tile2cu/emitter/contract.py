@@ -204,7 +204,7 @@ def _arguments(launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, .
     rows = []
     for param in launches[0].program.params:
         if isinstance(param, Buffer):
-            shape = ", ".join(printer.index(extent).replace(NAMESPACE, "") for extent in param.shape)
+            shape = ", ".join(printer.in_words(extent) for extent in param.shape)
             order = "strided" if param.strides else "row-major"
             order += ", two per byte, the first in the lower half" if param.dtype.is_packed else ""
             rows.append(

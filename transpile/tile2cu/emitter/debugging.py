@@ -1,75 +1,45 @@
 """Where a kernel's values can be looked at, what checks the source, and what this kernel may be called wrongly with."""
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Iterator
 from typing import TypeGuard
 
 from tile2cu.analysis.indexing import element_indices
 from tile2cu.analysis.masked_operands import masked_operands
 from tile2cu.analysis.uses import readers, statements, writers
 from tile2cu.core.decisions import PIPELINE, SCHEDULE
-from tile2cu.core.fields import fields_of
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Loop, Scope, Stmt
 from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline
 from tile2cu.emitter.contract import access_of
-from tile2cu.emitter.view import LaunchView
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
-from tile2cu.styles.base.comments import WIDTH, file_of, listed, table, wrapped
+from tile2cu.styles.base.comments import WIDTH, Place, file_of, listed, table, wrapped
 from tile2cu.styles.base.names import ascii_name
 
 _OWNER = "by the warpgroup whose iteration it is"
-_PLACE = re.compile(r"([\w.]+\.py):(\d+)(?:-(\d+))?")
 
 
-@dataclass(frozen=True)
-class _Places:
-    """The Python lines that the comments of a kernel name, as they are written: (file, first, last)."""
-
-    found: tuple[tuple[str, int, int], ...]
-
-    @classmethod
-    def of(cls, view: LaunchView) -> "_Places":
-        texts = "\n".join(_texts(view))
-        return cls(tuple(dict.fromkeys((f, int(a), int(b or a)) for f, a, b in _PLACE.findall(texts))))
-
-    def named(self, stmt: Stmt) -> str:
-        """The shortest of them that has a statement's line; empty where none has."""
-        file, line = file_of(stmt), stmt.span.line
-        own = ((first, last) for name, first, last in self.found if name == file)
-        having = [(last - first, first, last) for first, last in own if first <= line <= last]
-        if not having:
-            return ""
-        _, first, last = min(having)
-        return f"{file}:{first}" + (f"-{last}" if last > first else "")
-
-
-def _texts(part: object) -> Iterator[str]:
-    """The strings of a view, comments included."""
-    match part:
-        case str():
-            yield part
-        case tuple():
-            for each in part:
-                yield from _texts(each)
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            for each in fields_of(part).values():
-                yield from _texts(each)
-        case Mapping():
-            for each in part.values():
-                yield from _texts(each)
+def _named(stmt: Stmt, places: tuple[Place, ...]) -> str:
+    """The shortest of the places that has a statement's line; empty where none has."""
+    file, line = file_of(stmt), stmt.span.line
+    having = (each for each in places if each.file == file and each.first <= line <= each.last)
+    found = min(having, key=lambda each: (each.last - each.first, each.first), default=None)
+    return str(found or "")
 
 
 def debugging(
-    launches: tuple[Resolved, ...], views: tuple[LaunchView, ...], printing: str, printing_own: str, checked: str
+    launches: tuple[Resolved, ...],
+    places: tuple[tuple[Place, ...], ...],
+    printing: str,
+    printing_own: str,
+    checked: str,
 ) -> tuple[str, ...]:
     """What to look at if a result is wrong, in lines.
 
-    `printing` is how the style prints a tile, `printing_own` what else it states of tiles that one warpgroup has, and
-    `checked` the device of `tile2cu run` that executes it with checks.
+    `places` are those that the comments of each kernel name; `printing` is how the style prints a tile, `printing_own`
+    what else it states of tiles that one warpgroup has, and `checked` the device of `tile2cu run` that executes it with
+    checks.
     """
-    rows = [row for resolved, view in zip(launches, views, strict=True) for row in _rows(resolved, _Places.of(view))]
+    rows = [row for resolved, named in zip(launches, places, strict=True) for row in _rows(resolved, named)]
     first = launches[0]
     where = (
         "If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's "
@@ -85,7 +55,7 @@ def debugging(
     )
 
 
-def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
+def _rows(resolved: Resolved, places: tuple[Place, ...]) -> Iterator[tuple[str, str]]:
     """Tiles of a kernel, and where they are complete."""
     own = f"{resolved.namespace}: " if resolved.namespace else ""
     for loop in statements(resolved.launch.body, Loop):
@@ -97,11 +67,11 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
     sums: dict[Buffer, list[tuple[str, bool]]] = {}
     started = _in_flight(resolved)
     for op in statements(resolved.launch.body, Gemm):
-        if place := places.named(op):
+        if place := _named(op, places):
             sums.setdefault(op.c.buffer.memory, []).append((place, id(op) in started))
     stored: dict[Buffer, list[str]] = {}
     for stmt in resolved.launch.statements:
-        if _stores_fragment(stmt) and (place := places.named(stmt)):
+        if _stores_fragment(stmt) and (place := _named(stmt, places)):
             stored.setdefault(stmt.src.buffer.memory, []).append(place)
     for tile in dict.fromkeys((*sums, *stored)):
         parts = [_computed(tile, sums[tile], resolved)] if tile in sums else []
@@ -109,7 +79,7 @@ def _rows(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
         yield f"  {own}{ascii_name(tile.name)}", "; ".join(parts)
 
 
-def _operands(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
+def _operands(resolved: Resolved, places: tuple[Place, ...]) -> Iterator[tuple[str, str]]:
     """Operands of MMAs that no pipeline loads, such as dequantised ones: those of the same MMAs together."""
     pipelines = (resolved.facts.get(loop, PIPELINE) for loop in statements(resolved.launch.body, Loop))
     elsewhere = {tile.memory for each in pipelines if each is not None for tile in each.buffers}
@@ -120,7 +90,7 @@ def _operands(resolved: Resolved, places: _Places) -> Iterator[tuple[str, str]]:
     read: dict[Buffer, list[tuple[str, bool]]] = {}
     for op in statements(resolved.launch.body, Gemm):
         for tile in (op.a.buffer.memory, op.b.buffer.memory):
-            if tile not in elsewhere and (place := places.named(op)):
+            if tile not in elsewhere and (place := _named(op, places)):
                 read.setdefault(tile, []).append((place, id(op) in own))
     together: dict[tuple[tuple[str, bool], ...], list[str]] = {}
     for tile, at in read.items():
@@ -213,7 +183,7 @@ def _causes(launches: tuple[Resolved, ...]) -> Iterator[str]:
     tensors = [param for param in program.params if isinstance(param, Buffer)]
     if not all(each.strides for each in tensors):
         yield "a tensor that is not contiguous, or is freed before the stream has reached the call"
-    if any("write" in access_of(each, launches) for each in tensors):
+    if any(access_of(each, launches) != "read" for each in tensors):
         yield "an output that overlaps an input"
     if program.workspaces:
         yield "a workspace that two calls in flight share"

@@ -11,6 +11,7 @@ from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import CALL, SHARED_BUDGET
+from tile2cu.core.expr import Named, Var
 from tile2cu.core.program import Buffer, Copy, Loop
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
@@ -26,11 +27,10 @@ def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) 
     graph = "a HIP graph" if launches[0].target.is_amd else "a CUDA graph"
     room = f"Workspace: {workspace}. Less is TL_WORKSPACE_TOO_SMALL." if workspace else "No workspace."
     call = f"A call is asynchronous on `stream`, allocates nothing and can be captured in {graph}. {room}"
-    order = _determinism(launches)
     return (
         call,
         _dependent(launches),
-        f"{order} {_batch(launches)}".rstrip() if order.startswith("Deterministic") else order,
+        _determinism(launches),
         masked(launches),
         _unvalidated(launches, printer),
         f"Runs on {_devices(launches)}; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.",
@@ -105,12 +105,12 @@ def _after_call(launches: tuple[Resolved, ...], names: list[str]) -> str:
     waits = "must execute griddepcontrol.wait before it accesses the tensors or the workspace of the call."
     if not found:
         return f". {successor} starts after the blocks of {names[-1]} have exited, and {waits}"
-    when = "" if "" in found else f", {', or '.join(found)}"
+    when = "" if not all(found) else f", {', or '.join(found)}"
     return f". {successor} may start before the call has ended{when}. In any case it {waits}"
 
 
 def _determinism(launches: tuple[Resolved, ...]) -> str:
-    """Whether identical calls give equal bits; empty where the program does not tell."""
+    """Whether identical calls give equal bits, and for which calls; empty where the program does not tell."""
     bodies = [each.launch.body for each in launches]
     sums = dict.fromkeys(
         f"{ascii_name(each.name)} ({each.dtype})" for body in bodies for each in summed_in_any_order(body)
@@ -122,7 +122,7 @@ def _determinism(launches: tuple[Resolved, ...]) -> str:
         return ""
     return (
         "Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the "
-        "same binary and driver."
+        f"same binary and driver.{_batch(launches)}"
     )
 
 
@@ -139,11 +139,11 @@ def _batch(launches: tuple[Resolved, ...]) -> str:
     if found.by_position:
         also = f" and on {deciding}" if deciding else ""
         return (
-            "Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the "
+            " Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the "
             f"position of its tile{also}."
         )
     alone = f"depends only on {deciding}" if deciding else "is fixed"
-    return f"Batch-invariant: the order in which an element's terms are added {alone}."
+    return f" Batch-invariant: the order in which an element's terms are added {alone}."
 
 
 def masked(launches: tuple[Resolved, ...]) -> str:
@@ -231,7 +231,8 @@ def _uses(found: list[Index], printer: Printer) -> Iterator[str]:
     indexed: dict[str, list[str]] = {}
     for each in found:
         if each.tensor is not None and not each.within:
-            extent = printer.index(each.tensor.shape[each.dim])
-            names = indexed.setdefault(extent if extent.isidentifier() else f"dimension {each.dim}", [])
+            extent = each.tensor.shape[each.dim]
+            along = printer.index(extent) if isinstance(extent, Named | Var) else f"dimension {each.dim}"
+            names = indexed.setdefault(along, [])
             names.append(ascii_name(each.tensor.memory.name))
     yield from (f"index {listed([*dict.fromkeys(names)])} along {along}" for along, names in indexed.items())

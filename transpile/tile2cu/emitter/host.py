@@ -10,14 +10,14 @@ from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.execution import shared_asked
 from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits, whole_sizes
-from tile2cu.emitter.schedule import SCHEDULE, declared, with_schedule
+from tile2cu.emitter.schedule import declared, is_in, with_schedule
 from tile2cu.emitter.sections import aligned_when, rows_aligned_to, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns
-from tile2cu.emitter.view import HostLaunch, HostView
+from tile2cu.emitter.view import HostLaunch, HostView, Member
 from tile2cu.plan.grid import passed_numbers, used_sizes
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, memories, pointer_alignment, viewed_tensors
-from tile2cu.styles.base.comments import BODY_WIDTH, listed, rule_line, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, bracketed, listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
@@ -37,15 +37,18 @@ _LINE = 128  # bytes: tl::workspace_alignment
 _TILES_PER_WORD = 31  # headers/tl/common/sm90/tile_scheduler.h, tiles_per_word
 
 
-def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style) -> HostView:
-    """The view of the launcher and of its queries. `limits` are those of the style."""
+def host(launches: tuple[Written, ...], style: Style) -> HostView:
+    """The view of the launcher and of its queries."""
     first, program = launches[0], launches[0].resolved.program
     names = tuple(first.printer.names(size.name) for size in program.sizes)
     kernels_only = first.resolved.target.kernels_only_macro
     resolved = tuple(each.resolved for each in launches)
+    limits = style.limits(resolved, first.printer)
     params = host_params(resolved, first.printer)
     schedule = declared(first.resolved.grid_schedule, first.printer)
-    workspace = workspace_bytes(resolved, with_schedule(first))
+    with first.printer.names.noted() as noted:
+        workspace = workspace_bytes(resolved, with_schedule(first))
+    has_schedule = is_in(noted, first.resolved.grid_schedule, first.printer)
     return HostView(
         title=rule_line("host; NVRTC compiles the kernels alone" if kernels_only else "host"),
         left_out_by=kernels_only,
@@ -53,7 +56,7 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
         defined_params=(*params, *_workspace_params(program, resolved), "void* stream"),
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
-        workspace_params=_workspace_sizes(resolved, first.printer, workspace),
+        workspace_params=_workspace_sizes(resolved, first.printer, has_schedule=has_schedule),
         refusals=(
             *_sizes(names),
             *_whole_bytes(launches),
@@ -66,7 +69,7 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
         ),
         stream=first.resolved.target.stream,
         workspace=workspace,
-        workspace_schedule=schedule if SCHEDULE in workspace else (),
+        workspace_schedule=schedule if has_schedule else (),
         checks=(
             *_limits(size_limits(launches, of_call=True)),
             *_clusters(launches, of_call=True),
@@ -132,14 +135,14 @@ def grid_sizes(resolved: Resolved, printer: Printer) -> tuple[str, ...]:
     return tuple(printer.names(each.name) for each in candidates if each in used)
 
 
-def kargs(resolved: Resolved, printer: Printer) -> tuple[str, ...]:
+def kargs(resolved: Resolved, printer: Printer) -> tuple[Member, ...]:
     """The members of a functor's arguments: the tensors it reaches, its scalars, and the sizes it needs."""
     members = [
-        f"{_const(tensor, (resolved,))}{tensor.dtype.in_memory}* {printer.names(tensor.name)}"
+        Member(f"{_const(tensor, (resolved,))}{_stored(tensor, printer)}*", printer.names(tensor.name))
         for tensor in memories(resolved)
     ]
-    members += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(resolved)]
-    return (*members, *(f"int {printer.names(size.name)}" for size in used_sizes(resolved)))
+    members += [Member(printer.type(scalar.dtype), printer.names(scalar.name)) for scalar in scalars(resolved)]
+    return (*members, *(Member("int", printer.names(size.name)) for size in used_sizes(resolved)))
 
 
 def _staying(resolved: Resolved, printer: Printer) -> tuple[Declaration, ...]:
@@ -222,27 +225,27 @@ def workspace_in_words(launches: tuple[Resolved, ...], printer: Printer) -> str:
         if len(extents) == tensor.rank:
             fixed += -(-prod(extents) * bits // 8 // _LINE) * _LINE
         else:
-            names = [printer.index(extent).replace(NAMESPACE, "") for extent in tensor.shape]
-            factors = [f"({name})" if " " in name and name[-1] != "(" else name for name in names]
+            names = [*map(printer.in_words, tensor.shape)]
+            factors = map(bracketed, names)
             terms.append(f"{' * '.join([f'{bits // 8}' if bits >= 8 else f'1 / {8 // bits}', *factors])}")
     if draws(launches):
         counters = [
-            f"ceildiv({' * '.join(map(printer.index, grid))}, {_TILES_PER_WORD})" for grid in noted_grids(launches)
+            f"ceildiv({' * '.join(map(printer.in_words, grid))}, {_TILES_PER_WORD})" for grid in noted_grids(launches)
         ]
         fixed += 0 if counters else _LINE
-        terms += [f"4 * (1 + {each.replace(NAMESPACE, '')})" for each in counters]
+        terms += [f"4 * (1 + {each})" for each in counters]
     if not terms:
         return f"{fixed:,} bytes, for any sizes" if fixed else ""
     parts = " + ".join([*terms, *[f"{fixed:,}"] * bool(fixed)])
     return f"{parts} bytes, each term rounded up to a multiple of {_LINE}"
 
 
-def _workspace_sizes(launches: tuple[Resolved, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
+def _workspace_sizes(launches: tuple[Resolved, ...], printer: Printer, *, has_schedule: bool) -> tuple[str, ...]:
     """The sizes as the workspace's query takes them: named where its size depends on them."""
     program, schedule = launches[0].program, launches[0].grid_schedule
     extents = (*(tensor.shape for tensor in program.workspaces), *noted_grids(launches))
     used = variables(*(extent for each in extents for extent in each))
-    if schedule is not None and SCHEDULE in workspace:
+    if schedule is not None and has_schedule:
         used |= set(schedule.sizes)
     return tuple(f"int {printer.names(size.name)}" if size in used else "int" for size in program.sizes)
 
@@ -255,7 +258,7 @@ def _take_workspace(program: Program, launches: tuple[Resolved, ...], printer: P
         return ()
     names = [printer.names(tensor.name) for tensor in program.workspaces]
     taken = [
-        Declaration(f"{tensor.dtype.in_memory}* const {name} = tensors.take{_type_and_extents(tensor, printer)};")
+        Declaration(f"{_stored(tensor, printer)}* const {name} = tensors.take{_type_and_extents(tensor, printer)};")
         for tensor, name in zip(program.workspaces, names, strict=True)
     ]
     return (Declaration(f"{WORKSPACE} tensors(workspace);"), *taken, *drawn)
@@ -265,7 +268,7 @@ def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
     *outer, last = tensor.shape
     if tensor.dtype.is_packed:
         last = binary("//", last, int_const(tensor.dtype.fewest_written))
-    return f"<{tensor.dtype.in_memory}>({', '.join(printer.index(extent) for extent in (*outer, last))})"
+    return f"<{_stored(tensor, printer)}>({', '.join(printer.index(extent) for extent in (*outer, last))})"
 
 
 def kernel_params(resolved: Resolved, printer: Printer, maps: dict[int, TensorMap], style: Style) -> tuple[str, ...]:
@@ -275,10 +278,10 @@ def kernel_params(resolved: Resolved, printer: Printer, maps: dict[int, TensorMa
         const, name = _const(tensor, (resolved,)), f"{printer.names(tensor.name)}_data"
         # Loads by a constant __restrict__ pointer may move above tl::griddepcontrol_wait.
         restrict = "" if const and starts_early(resolved.launch.body) else "__restrict__ "
-        params.append(f"{const}{tensor.dtype.in_memory}* {restrict}{name}")
+        params.append(f"{const}{_stored(tensor, printer)}* {restrict}{name}")
     persistent = persistent_in(resolved)
     params += ["dim3 tiles"] * (persistent is not None) + ["int* next_tile"] * bool(persistent and persistent.queue)
-    params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(resolved)]
+    params += [f"{printer.type(scalar.dtype)} {printer.names(scalar.name)}" for scalar in scalars(resolved)]
     names = (*(size.name for size in used_sizes(resolved)), *passed_numbers(resolved))
     return (*params, *(f"int {printer.names(name)}" for name in names))
 
@@ -286,6 +289,11 @@ def kernel_params(resolved: Resolved, printer: Printer, maps: dict[int, TensorMa
 def scalars(resolved: Resolved) -> list[Var]:
     """The scalar arguments of the user's function."""
     return [param for param in resolved.program.params if isinstance(param, Var)]
+
+
+def _stored(tensor: Buffer, printer: Printer) -> str:
+    """The type of a tensor's elements in memory."""
+    return printer.types.get(tensor.dtype.in_memory, tensor.dtype.in_memory)
 
 
 def _const(tensor: Buffer, launches: tuple[Resolved, ...]) -> str:
@@ -415,4 +423,4 @@ def _pointer(tensor: Buffer, resolved: Resolved, printer: Printer) -> str:
     name = printer.names(tensor.name)
     if tensor in resolved.program.workspaces:
         return name
-    return f"static_cast<{_const(tensor, (resolved,))}{tensor.dtype.in_memory}*>({name})"
+    return f"static_cast<{_const(tensor, (resolved,))}{_stored(tensor, printer)}*>({name})"

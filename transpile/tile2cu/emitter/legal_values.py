@@ -1,7 +1,6 @@
 """Which values of tile parameters the rules take, in words: of what they must be multiples, and what must fit."""
 
-import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Set
 from dataclasses import dataclass
 
 from tile2cu.analysis.uses import is_per_thread, statements
@@ -13,33 +12,49 @@ from tile2cu.core.schedule import Pipeline
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.targets.partition import LEAST_ROWS, WGMMA_ROWS, columns_of, least_k
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Tile:
-    """A GEMM on tensor cores: its extents in words, and the smallest shape of its types that tensor cores take."""
+    """A GEMM on tensor cores: its extents, and the smallest shape of its types that tensor cores take."""
 
-    m: str
-    n: str
-    k: str
+    m: "_Extent"
+    n: "_Extent"
+    k: "_Extent"
     shape: tuple[int, int, int]
     on_wgmma: bool
 
-    def has(self, names: Container[str], *extents: str) -> bool:
-        """Whether one of these extents depends on one of the names."""
-        return any(word in names for extent in extents for word in re.findall(r"\w+", extent))
+
+@dataclass(frozen=True)
+class _Extent:
+    """The extent of a tile in words, and the numbers that it has by their names in the user's file."""
+
+    text: str
+    numbers: frozenset[str]
+
+    @classmethod
+    def of(cls, extent: Expr, printer: Printer) -> "_Extent":
+        numbers = frozenset(part.name for part in walk(extent) if isinstance(part, Named))
+        return cls(printer.in_words(extent), numbers)
+
+    def __str__(self) -> str:
+        return self.text
 
 
-def legal_values(names: Container[str], launches: tuple[Resolved, ...], printer: Printer) -> str:
+def _have(names: Set[str], *extents: _Extent) -> bool:
+    """Whether one of these extents depends on one of the names."""
+    return any(not names.isdisjoint(extent.numbers) for extent in extents)
+
+
+def legal_values(names: Set[str], launches: tuple[Resolved, ...], printer: Printer) -> str:
     """What values of these parameters must be, with the errors that others are; empty where no rule limits them."""
     tiles = tuple(dict.fromkeys(tile for each in launches for tile in _tiles(each, printer)))
     parts = [*_multiples_of_k(tiles, names), *_partitions(tiles, names, launches[0])]
     parts += [*_threads(launches, names), *_stages(launches, names)]
     parts += _asserted(launches[0].program, names, printer)
     sentences = [f"Legal values: {'; '.join(parts)}."] * bool(parts)
-    if any(tile.has(names, tile.m, tile.n, tile.k) for tile in tiles):
+    if any(_have(names, tile.m, tile.n, tile.k) for tile in tiles):
         smallest = listed([*dict.fromkeys(" x ".join(map(str, tile.shape)) for tile in tiles)])
         sentences.append(f"A GEMM with a side below those of {smallest} is exempt: it runs on FMAs.")
     budget, memory = launches[0].facts[launches[0].launch, SHARED_BUDGET], _memory(launches[0])
@@ -57,22 +72,22 @@ def _tiles(resolved: Resolved, printer: Printer) -> Iterator[_Tile]:
         k, instruction = least_k(op, resolved.target), resolved.facts[op, INSTRUCTION]
         if k is not None and op.metadata is None and instruction.unit is not MmaUnit.FMA:
             of_a = op.a.extents[0 if op.transpose_a else 1]
-            m, n, along_k = (printer.index(extent).replace(NAMESPACE, "") for extent in (*op.c.extents, of_a))
+            m, n, along_k = (_Extent.of(extent, printer) for extent in (*op.c.extents, of_a))
             shape = (LEAST_ROWS, columns_of(resolved.target), k)
             yield _Tile(m=m, n=n, k=along_k, shape=shape, on_wgmma=instruction.unit is MmaUnit.WARPGROUP)
 
 
-def _multiples_of_k(tiles: tuple[_Tile, ...], names: Container[str]) -> Iterator[str]:
+def _multiples_of_k(tiles: tuple[_Tile, ...], names: Set[str]) -> Iterator[str]:
     """The extents along K, by what they are multiples of."""
     for step in dict.fromkeys(tile.shape[2] for tile in tiles):
-        found = dict.fromkeys(tile.k for tile in tiles if tile.shape[2] == step and tile.has(names, tile.k))
+        found = dict.fromkeys(str(tile.k) for tile in tiles if tile.shape[2] == step and _have(names, tile.k))
         if found:
             yield f"{listed([*found])} in multiples of {step} (else T2C-S002)"
 
 
-def _partitions(tiles: tuple[_Tile, ...], names: Container[str], first: Resolved) -> Iterator[str]:
+def _partitions(tiles: tuple[_Tile, ...], names: Set[str], first: Resolved) -> Iterator[str]:
     """The tiles of accumulators that warps share."""
-    shared = (tile for tile in tiles if first.launch.threads_of in names or tile.has(names, tile.m, tile.n))
+    shared = (tile for tile in tiles if first.launch.threads_of in names or _have(names, tile.m, tile.n))
     found = dict.fromkeys(f"{tile.m} x {tile.n}" for tile in shared)
     if found:
         warps, columns = "waves" if first.target.is_amd else "warps", columns_of(first.target)
@@ -134,14 +149,14 @@ def depends(name: str, expr: Expr, program: Program) -> bool:
 
 def decides_in_python(name: str, program: Program) -> bool:
     """Whether a constant is computed from another in a way that only the file's Python has."""
-    return any(each.formula and each.computed is None and name in each.formula for each in program.constants)
+    return any(each.formula and each.computed is None and name in each.inputs for each in program.constants)
 
 
 def _asserted(program: Program, names: Container[str], printer: Printer) -> Iterator[str]:
     """What the user's file asserts of the parameters."""
     for each in program.decided:
         if each.asserted and any(isinstance(part, Named) and part.name in names for part in walk(each.condition)):
-            yield f"{printer.condition(each.condition).replace(NAMESPACE, '')} (else T2C-F019)"
+            yield f"{printer.in_words(each.condition)} (else T2C-F019)"
 
 
 def _memory(resolved: Resolved) -> str:

@@ -18,7 +18,7 @@ from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Limit
-from tile2cu.styles.base.vocabulary import FITS_INT, MAX_GRID_YZ, NAMESPACE, TILE_COUNT_FITS_INT
+from tile2cu.styles.base.vocabulary import FITS_INT, MAX_GRID_YZ, TILE_COUNT_FITS_INT
 
 
 @dataclass(frozen=True)
@@ -338,7 +338,7 @@ def _words(found: Iterable[tuple[Printer, Expr]]) -> str:
 
 def _word(printer: Printer, expr: Expr) -> str:
     """An expression as the head of a file has it."""
-    return printer.index(expr).replace(NAMESPACE, "")
+    return printer.in_words(expr)
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The struct of what the launcher and the kernels both compute from the sizes."""
 
+from collections.abc import Set
 from dataclasses import replace
 
 from tile2cu.chooser.numbers import Unknown, key_of, number
@@ -12,7 +13,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import NO_SECTION, Declaration, Section
 
-SCHEDULE = "schedule."  # in front of a member
+_SCHEDULE = "schedule."  # in front of a member
 _EXAMPLES = (4096, 2048, 3072, 5120, 6144, 8192)  # of all sizes
 
 
@@ -21,9 +22,14 @@ def with_schedule(written: Written) -> Printer:
     schedule, printer = written.resolved.grid_schedule, written.printer
     if schedule is None:
         return printer
-    held = {value: f"{SCHEDULE}{name}" for value, name in _names(schedule, printer).items()}
+    held = _members(schedule, printer)
     fields = {var: held[value] for var, value in written.resolved.scheduled.items()}
     return replace(printer, fields={**printer.fields, **fields}, derived={**printer.derived, **held})
+
+
+def is_in(noted: Set[str], schedule: GridSchedule | None, printer: Printer) -> bool:
+    """Whether C++ has a member of the schedule among its names, which are `noted`."""
+    return schedule is not None and not noted.isdisjoint(_members(schedule, printer).values())
 
 
 def declared(schedule: GridSchedule | None, printer: Printer) -> tuple[Declaration, ...]:
@@ -75,6 +81,11 @@ def _names(schedule: GridSchedule, printer: Printer) -> dict[Expr, str]:
     names = Names(printer.names(size.name) for size in schedule.sizes)
     named = zip(schedule.values, schedule.members, strict=True)
     return {value: names(let.var.name) for value, let in named}
+
+
+def _members(schedule: GridSchedule, printer: Printer) -> dict[Expr, str]:
+    """The members as a kernel or the launcher has them."""
+    return {value: f"{_SCHEDULE}{name}" for value, name in _names(schedule, printer).items()}
 
 
 def _texts(schedule: GridSchedule, printer: Printer) -> list[str]:

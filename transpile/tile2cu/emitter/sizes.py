@@ -1,7 +1,6 @@
 """The sizes of a kernel that its text names: the user's, pipelines' depths, threads, and registers."""
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -21,7 +20,6 @@ from tile2cu.core.program import Gemm, Loop, Program
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.tma import producer_loop
-from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.launch_bounds import asked_blocks, registers_of_thread
 from tile2cu.plan.resolved import Resolved
@@ -38,22 +36,26 @@ _IN_A_STRING = str.maketrans({'"': "'", "\\": "/", "\n": " "})
 _INTEGER_ARITHMETIC = ("+", "-", "*", "//", "%")
 
 
-def common_sizes(resolved: Resolved, printer: Printer, said: frozenset[str]) -> Section:
+def common_sizes(resolved: Resolved, printer: Printer, noted: Set[str], on_host: Set[str] | None) -> Section:
     """The static numbers that the text names and that its kernels share; none where there is one kernel.
 
-    `said` are the words of the rest of the text: of a number that it does not name, compilers would warn.
+    `noted` are the names of the rest of the text: of a number that it does not name, compilers would warn. `on_host`
+    are those of them that compilations for the host see, where these see no bodies.
     """
-    declared = _constants(resolved, printer, said) if resolved.namespace else ()
+    declared = _constants(resolved, printer, noted, on_host) if resolved.namespace else ()
     return Section(rule_line("sizes"), tuple(declared))
 
 
-def sizes(resolved: Resolved, printer: Printer, said: frozenset[str], tiles: int, operands: int) -> Section:
+def sizes(
+    resolved: Resolved, printer: Printer, noted: Set[str], on_host: Set[str] | None, tiles: int, operands: int
+) -> Section:
     """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone.
 
     A thread has registers for `tiles`, and in a GEMM for `operands` that it has read from LDS.
     """
-    declared = [] if resolved.namespace else [*_constants(resolved, printer, said)]
-    declared += [*_stages(resolved), *_written_stages(resolved), *_loads(resolved)]
+    declared = [] if resolved.namespace else [*_constants(resolved, printer, noted, on_host)]
+    depths = Constants.of(resolved, printer.names)
+    declared += [*_stages(resolved, depths), *_written_stages(resolved), *_loads(resolved, depths)]
     declared += _threads(resolved, _unbounded_occupancy(resolved, tiles, operands))
     declared += [*_register_shares(resolved), *_waves_per_simd(resolved, tiles, operands), *_least_blocks(resolved)]
     return Section(rule_line("sizes"), tuple(declared))
@@ -74,19 +76,34 @@ def _threads(resolved: Resolved, occupancy: tuple[str, ...]) -> Iterator[Declara
         yield Declaration(f"constexpr int groups = {launch.groups}, block_threads = threads * groups;", (about,))
 
 
-def _constants(resolved: Resolved, printer: Printer, said: frozenset[str]) -> Iterator[Declaration]:
+def _constants(resolved: Resolved, printer: Printer, noted: Set[str], on_host: Set[str] | None) -> list[Declaration]:
+    """Those that are named; [[maybe_unused]] where compilations for the host see none of a declaration's names."""
+    with printer.names.noted() as read:
+        declared = [*_named(resolved, printer, noted)]
+    if on_host is None:
+        return declared
+    needed = on_host | read
+    unused = (not needed >= set(each.declares) for each in declared)
+    return [
+        replace(each, text=f"[[maybe_unused]] {each.text}") if is_unused else each
+        for each, is_unused in zip(declared, unused, strict=True)
+    ]
+
+
+def _named(resolved: Resolved, printer: Printer, noted: Set[str]) -> Iterator[Declaration]:
+    own = printer.names.in_comments  # to declare a name is not to read it
     constants = [c for c in resolved.program.constants if c.name != "threads" or resolved.namespace]
-    named = {c.name for c in constants if printer.names(c.name) in said}
+    named = {c.name for c in constants if own(c.name) in noted}
     for constant in reversed(constants):
         if constant.name in named:
             named |= _inputs(constant)
     arguments = [c for c in constants if c.name in named and not c.formula and not c.comment]
     yield from _grouped(arguments, printer)
     declared = {c.name for c in arguments}
-    asserted = {printer.condition(each.condition) for each in resolved.program.decided if each.asserted}
+    asserted = {printer.in_comments.condition(each.condition) for each in resolved.program.decided if each.asserted}
     for constant in constants:
         if constant.name in named and (constant.formula or constant.comment):
-            inputs = [c for c in constants if c.name in declared and c.name in _names_in(constant.formula)]
+            inputs = [c for c in constants if c.name in declared and c.name in constant.inputs]
             yield _constant(constant, printer, inputs, asserted)
             declared.add(constant.name)
     yield from _legal(resolved.program, printer, declared)
@@ -151,7 +168,7 @@ def _waves_per_simd(resolved: Resolved, tiles: int, operands: int) -> Iterator[D
 def _unbounded_occupancy(resolved: Resolved, tiles: int, operands: int) -> tuple[str, ...]:
     """The occupancy of a kernel with MFMAs whose bounds ask for no number of waves."""
     launch, facts = resolved.launch, resolved.facts
-    has_mfma = any(facts[op, INSTRUCTION].name.startswith("v_mfma") for op in statements(launch.body, Gemm))
+    has_mfma = any(facts[op, INSTRUCTION].is_mfma for op in statements(launch.body, Gemm))
     if not resolved.target.is_amd or not has_mfma or facts.get(launch, WAVES_PER_SIMD) is not None:
         return ()
     limit, most = registers_of_thread(resolved), resolved.target.max_registers
@@ -194,18 +211,14 @@ def _grouped(constants: list[Constant], printer: Printer) -> Iterator[Declaratio
     """Arguments of one type and origin in one declaration, in the order in which they were given."""
     for origin, cpp in dict.fromkeys((_taken_from(constant), constant.dtype.cpp) for constant in constants):
         group = [each for each in constants if (_taken_from(each), each.dtype.cpp) == (origin, cpp)]
-        values = ", ".join(f"{printer.names(c.name)} = {literal(c.value, c.dtype)}" for c in group)
-        yield Declaration(f"constexpr {cpp} {values};", (f"from the {origin}",) if origin else ())
+        names = [*map(printer.names.in_comments, (each.name for each in group))]
+        values = ", ".join(f"{name} = {literal(c.value, c.dtype)}" for name, c in zip(names, group, strict=True))
+        yield Declaration(f"constexpr {cpp} {values};", (f"from the {origin}",) if origin else (), tuple(names))
 
 
 def _taken_from(constant: Constant) -> str:
     """The place in the user's file that gave an argument its value, where neither -D nor its own default did."""
     return "" if constant.origin in ("", "-D", "default") else constant.origin
-
-
-def _names_in(formula: str) -> set[str]:
-    """The names in a Python expression."""
-    return set(re.findall(r"[^\W\d]\w*", formula))
 
 
 def _constant(constant: Constant, printer: Printer, named: list[Constant], stated: Collection[str]) -> Declaration:
@@ -214,7 +227,7 @@ def _constant(constant: Constant, printer: Printer, named: list[Constant], state
     Where it is a number, those that its formula has are asserted: `named` are those that are declared. `stated` are
     conditions that the file asserts itself.
     """
-    comments = wrapped(constant.comment) if constant.comment else []
+    comments, own = wrapped(constant.comment) if constant.comment else [], printer.names.in_comments
     value, asserted, formula = literal(constant.value, constant.dtype), "", constant.formula
     inputs = _inputs(constant)
     if constant.computed is not None and inputs and inputs <= {each.name for each in named}:
@@ -224,14 +237,14 @@ def _constant(constant: Constant, printer: Printer, named: list[Constant], state
     elif not constant.dtype.is_int:
         given = [each for each in named if each.dtype.is_int]
         equal = " && ".join(f"{printer.names(each.name)} == {literal(each.value, each.dtype)}" for each in given)
-        from_ = listed([printer.names(each.name) for each in given])
-        message = f"{printer.names(constant.name)} is computed from {from_}: regenerate this file"
+        from_ = listed([own(each.name) for each in given])
+        message = f"{own(constant.name)} is computed from {from_}: regenerate this file"
         asserted = f'\nstatic_assert({equal}, "{message}");' if equal else ""
     if constant.formula:
         shown = f"  {formula}" if formula not in ("", str(constant.value)) else ""
         comments += wrapped(f"{file_of(constant)}:{constant.span.line}{shown}")
-    text = f"constexpr {constant.dtype.cpp} {printer.names(constant.name)} = {value};{asserted}"
-    return Declaration(text, tuple(comments))
+    text = f"constexpr {constant.dtype.cpp} {own(constant.name)} = {value};{asserted}"
+    return Declaration(text, tuple(comments), (own(constant.name),))
 
 
 def _is_quotient(part: Expr) -> bool:
@@ -245,9 +258,8 @@ def _remainder(part: Expr, printer: Printer) -> str:
     return f"{printer.text(replace(part, op='%'))} == 0"
 
 
-def _stages(resolved: Resolved) -> Iterator[Declaration]:
+def _stages(resolved: Resolved, constants: Constants) -> Iterator[Declaration]:
     """The depth of each pipeline, unless the user's own `num_stages` names it."""
-    constants = Constants.of(resolved)
     name = constants.depth
     named = {c.value for c in resolved.program.constants if c.name == name}
     depths: dict[int, tuple[str, str]] = {}
@@ -269,13 +281,13 @@ def _stages(resolved: Resolved) -> Iterator[Declaration]:
         yield Declaration(f'static_assert({name} >= 2, "one tile is used while others load or are stored");')
 
 
-def _loads(resolved: Resolved) -> Iterator[Declaration]:
+def _loads(resolved: Resolved, constants: Constants) -> Iterator[Declaration]:
     """The loads per thread and iteration, where loads bypass the registers and are counted."""
     found = {stmt: resolved.facts.get(stmt, PIPELINE) for stmt in statements(resolved.launch.body, Loop)}
     counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
     for count, stmt in counts.items():
         about = "of 16 bytes, past the registers, that a thread starts per iteration; waits count them"
-        text = f"constexpr int {Constants.of(resolved).loads(count)} = {count};"
+        text = f"constexpr int {constants.loads(count)} = {count};"
         yield Declaration(text, tuple(wrapped(f"{about}  [{resolved.facts.rule(stmt, PIPELINE)}]")))
 
 
@@ -351,14 +363,15 @@ def derived_sizes(resolved: Resolved, taken: Collection[str]) -> tuple[Derived, 
     return tuple(found.values())
 
 
-def sizes_with_names(derived: tuple[Derived, ...], printer: Printer, said: frozenset[str]) -> tuple[Declaration, ...]:
-    """Declarations of those that a kernel's text, or one of them, speaks of."""
-    declared: list[Declaration] = []
-    for place, each in reversed(list(enumerate(derived))):
-        name = printer.names(each.name)
-        if name in said:
-            before = replace(printer, derived={other.value: printer.names(other.name) for other in derived[:place]})
-            value = before.text(each.value)
-            said |= words(value)
+def sizes_with_names(derived: tuple[Derived, ...], printer: Printer, noted: Set[str]) -> tuple[Declaration, ...]:
+    """Declarations of those that are `noted` as names of a kernel's text, or that one of them is computed from."""
+    named = {each.value: printer.names.in_comments(each.name) for each in derived}
+    needed, declared = {*noted}, list[Declaration]()
+    for each in reversed(derived):
+        name = named.pop(each.value)
+        if name in needed:
+            with printer.names.noted() as of_value:
+                value = replace(printer, derived=dict(named)).text(each.value)
+            needed |= of_value
             declared.insert(0, Declaration(f"const {each.value.dtype.cpp} {name} = {value};"))
     return tuple(declared)

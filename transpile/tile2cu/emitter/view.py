@@ -1,33 +1,8 @@
 """What a template may see: flat, frozen, strings and tuples only."""
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 
-from tile2cu.core.fields import fields_of
 from tile2cu.styles.base.view import NO_SECTION, Declaration, KernelParts, Section
-
-_WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # no member's name, and no file's ending
-
-
-_OF_READERS = frozenset(
-    ("comments", "notes", "provenance", "contract", "changes", "debugging", "title", "legend", "launching", "summary")
-)
-
-
-def words(part: object) -> frozenset[str]:
-    """The words of a view's text but for its comments."""
-    match part:
-        case str():
-            return frozenset(_WORD.findall(part))
-        case tuple():
-            return frozenset().union(*map(words, part))
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            return words(tuple(value for name, value in fields_of(part).items() if name not in _OF_READERS))
-        case Mapping():
-            return words(tuple(part.values()))
-        case _:
-            return frozenset()
 
 
 @dataclass(frozen=True)
@@ -116,18 +91,27 @@ class LaunchView:
     sizes: Section
     comments: tuple[str, ...]
     template: str  # "class Alignment", or empty
-    bounds: str  # of __launch_bounds__
+    threads: str  # of a block
+    occupancy: str  # what __launch_bounds__ has besides the threads, or empty
     cluster: str  # of __cluster_dims__, or empty
     params: tuple[str, ...]
     parts: KernelParts
-    kargs: tuple[str, ...] = ()  # the members of a functor's arguments
+    kargs: tuple["Member", ...] = ()  # of a functor's arguments
     scalars: tuple[str, ...] = ()  # of them, those that are no tensors
     grid: str = ""  # a functor's grid, and the sizes it is computed from
     grid_sizes: tuple[str, ...] = ()
+    on_host: frozenset[str] = frozenset()  # the names that compilations for the host see of a functor
 
-    @property
-    def kargs_names(self) -> tuple[str, ...]:
-        return tuple(member.split()[-1] for member in self.kargs)
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a struct."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
 
 
 @dataclass(frozen=True)

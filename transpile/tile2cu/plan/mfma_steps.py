@@ -49,7 +49,7 @@ class MfmaSteps:
 def steps_of(op: Gemm, resolved: Resolved) -> MfmaSteps | None:
     """The steps of a GEMM; None where it is computed by other instructions."""
     layout, instruction = resolved.facts.get(op.c.buffer, LAYOUT), resolved.facts[op, INSTRUCTION]
-    if not isinstance(layout, MfmaTile) or not instruction.name.startswith("v_mfma"):
+    if not isinstance(layout, MfmaTile) or not instruction.is_mfma:
         return None
     groups = WAVE // layout.size
     share = op.mnk[2] // groups

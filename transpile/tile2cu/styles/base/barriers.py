@@ -48,6 +48,7 @@ def barrier_table(producer: Producer, names: Names, words: SlabWords) -> tuple[s
     )
     if producer.multicast:
         about += f" A cluster's first block multicasts the tiles that its blocks share  [{producer.multicast_rule}]"
+    names = names.in_comments
     lines = table((_HEAD, *_rows(producer, names)), BODY_WIDTH)
     if producer.stages is not None:
         return (*lines, *wrapped(about, BODY_WIDTH), *_about_slabs(producer.stages, words, names))

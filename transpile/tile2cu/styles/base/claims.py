@@ -60,14 +60,14 @@ _EXCHANGES = {
 
 def fence_comment(op: ProxyFence, names: Names) -> tuple[str, ...]:
     """What a fence makes visible to whom."""
-    stored = listed([names(name) for name in op.tiles])
+    stored = listed([*map(names.in_comments, op.tiles)])
     said = f"{op.reader.value} does not read as threads do: what they stored to {stored} is shown to it"
     return tuple(wrapped(f"{said}  [{op.claims[0].rule}]", BODY_WIDTH))
 
 
 def comment(claim: Claim, names: Names) -> str:
     """The claim as a sentence, with its rule behind it."""
-    sentence = _sentence(claim, names)
+    sentence = _sentence(claim, names.in_comments)
     return f"{sentence}  [{claim.rule}]" if claim.rule else sentence
 
 
@@ -213,7 +213,7 @@ def _executed(claim: Executes) -> str:
         computing, consumers = claim.warpgroups
         who = "per warpgroup" if computing == consumers else "by the warpgroup whose iteration it is"
         return f"{parts} {who}, {f'RS: A in registers, B {b}' if claim.a_in_registers else f'SS: {both}'}"
-    if not first.name.startswith("v_"):
+    if not first.is_mfma:
         return f"{parts} per warp{_loaded(claim)}"
     computed = f"{parts} per wave, as C^T = B^T A^T: SrcA is B, SrcB is A"
     return f"{computed}{_lds_reads(claim)}{_operands_held(claim)}{_along_k(claim, first.m)}"
@@ -276,6 +276,7 @@ def _ended(claim: Ends, names: Names) -> str:
 def in_words(hazards: tuple[Hazard, ...], names: Names, who: str = "all threads") -> str:
     """The hazards that a barrier ends, by kind: what `who` have done before what."""
     tiles: dict[tuple[str, str, str], list[str]] = {}
+    names = names.in_comments
     for hazard in hazards:
         done = "stored" if hazard.kind == "written" else "read"
         them = "any overwrites its memory" if hazard.taken_over else f"any {'reads' if hazard.raw else 'overwrites'} it"

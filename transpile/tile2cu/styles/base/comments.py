@@ -1,6 +1,7 @@
 """Comments of the emitted text: the user's own, the Python lines, and the reasons."""
 
 import re
+from dataclasses import dataclass
 from pathlib import PurePath
 from textwrap import wrap
 
@@ -42,6 +43,11 @@ def table(rows: tuple[tuple[str, ...], ...], width: int) -> list[str]:
     return lines
 
 
+def bracketed(text: str) -> str:
+    """A factor, in brackets where it is more than one word."""
+    return f"({text})" if " " in text else text
+
+
 def listed(words: list[str]) -> str:
     """Words as a list in a sentence."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
@@ -57,20 +63,35 @@ def ascii_source(text: str) -> str:
     return "".join(c if ord(c) < 128 else "".join(f"\\{byte:03o}" for byte in c.encode()) for c in text)
 
 
+@dataclass(frozen=True)
+class Place:
+    """Lines of a Python file, as comments name them."""
+
+    file: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.first}" + (f"-{self.last}" if self.last != self.first else "")
+
+
+def place_of(group: tuple[Stmt, ...]) -> Place | None:
+    """The lines of a paragraph; None where what is inside has them."""
+    first = group[0]
+    last = last_line(group[-1]) if len(group) > 1 else first.span.line  # that of a statement that moved is earlier
+    return None if is_of_rules(first) else Place(file_of(first), first.span.line, max(first.span.line, last))
+
+
 def heading(group: tuple[Stmt, ...]) -> list[str]:
     """The comment above a paragraph: its place, and the user's words or else the Python line."""
-    first, last = group[0], last_line(group[-1])
-    compound = isinstance(first, Loop | If | While)
-    place = f"{file_of(first)}:{first.span.line}"
-    if len(group) > 1 and last > first.span.line:
-        place += f"-{last}"
-    if is_of_rules(first):  # what is inside has the place
+    first, place = group[0], place_of(group)
+    if place is None:
         return list(first.comments)
-    if compound:
+    if isinstance(first, Loop | If | While):
         return [*first.comments, f"{place}  {_code(first)}"]
     if first.comments:
         return _after(place, first.comments)
-    return [f"{place}  {_code(first)}" if len(group) == 1 and not isinstance(first, Let) else place]
+    return [f"{place}  {_code(first)}" if len(group) == 1 and not isinstance(first, Let) else str(place)]
 
 
 def file_of(place: Stmt | Constant) -> str:
@@ -78,7 +99,7 @@ def file_of(place: Stmt | Constant) -> str:
     return PurePath(place.span.file).name
 
 
-def _after(place: str, comments: tuple[str, ...]) -> list[str]:
+def _after(place: Place, comments: tuple[str, ...]) -> list[str]:
     """The user's lines after the place. Where it makes the first too long, those up to an empty one are filled anew."""
     first, *others = comments
     if len(f"{place}  {first}") <= BODY_WIDTH:

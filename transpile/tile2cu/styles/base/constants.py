@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tile2cu.core.program import Buffer
 from tile2cu.plan.pipelined import Depths, depths
 from tile2cu.plan.resolved import Resolved
+from tile2cu.styles.base.names import Names
 
 WRITTEN_STAGES = "written_stages"  # the stages of a tile that an iteration writes while an MMA in flight reads another
 
@@ -15,21 +16,22 @@ class Constants:
 
     depth: str
     depths: Depths
+    names: Names
     inlined: str  # behind the parameters of a kernel's lambda, for compilers that need to be informed
 
     @classmethod
-    def of(cls, resolved: Resolved) -> "Constants":
+    def of(cls, resolved: Resolved, names: Names) -> "Constants":
         """`num_stages`; or `shared_stages`, where one stage more is in registers or `num_stages` is the user's."""
         found = depths(resolved)
         own = [each.value for each in resolved.program.constants if each.name == "num_stages"]
         others = found.in_registers or any(value not in found.stages[:1] for value in own)
         inlined = " TL_INLINED_LAMBDA" if resolved.target.suffix == ".hip" else ""
-        return cls("shared_stages" if others else "num_stages", found, inlined)
+        return cls("shared_stages" if others else "num_stages", found, names, inlined)
 
     def stages(self, count: int) -> str:
         """The constant that holds a pipeline's depth."""
         order = self.depths.stages.index(count)
-        return self.depth if order == 0 else f"{self.depth}_{order}"
+        return self.names.noting(self.depth if order == 0 else f"{self.depth}_{order}")
 
     def loads(self, count: int) -> str:
         """The constant that holds how many loads an iteration starts straight to shared memory."""

@@ -10,6 +10,7 @@ from math import prod
 
 from tile2cu.core.layout import Blocked, FragmentLayout, Slice
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
+from tile2cu.styles.base.comments import bracketed
 
 
 class Source(Enum):
@@ -157,4 +158,4 @@ def in_sum(digits: Iterable[Digit], threads: int, registers: int) -> str:
 
 def _term(factor: int, text: str) -> str:
     """A factor times a term, as comments write it: 4 wave, or 4 (lane / 16)."""
-    return text if factor == 1 else f"{factor} ({text})" if " " in text else f"{factor} {text}"
+    return text if factor == 1 else f"{factor} {bracketed(text)}"

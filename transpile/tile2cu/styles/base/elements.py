@@ -96,10 +96,6 @@ class ElementStatements(ABC):
         """One element's atomic update."""
 
     @abstractmethod
-    def in_style(self, text: str) -> str:
-        """The text with the style's names of element types."""
-
-    @abstractmethod
     def other(self, op: ops.Op) -> str:
         """Another operation. Errors: T2C-E034 where the style has none."""
 
@@ -116,9 +112,7 @@ class ElementStatements(ABC):
                 yield self.store(op)
             case Atomic():
                 yield self.atomic(op)
-            case structure.Let() | Declare():
-                yield self.in_style(scalar(op, printer))
-            case Assign():
+            case structure.Let() | Declare() | Assign():
                 yield scalar(op, printer)
             case structure.If():
                 head = f"if ({printer.condition(op.condition)}) {{"

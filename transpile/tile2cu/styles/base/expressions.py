@@ -2,6 +2,7 @@
 
 import math
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
@@ -93,9 +94,24 @@ class Printer:
     any_order: bool = False  # its elements are as numbers of 4 bits come apart
     ramps: list[Var] = field(default_factory=list)  # it, and names for sums with it: their conditions are of vectors
     of_packets: set[Var] = field(default_factory=set)  # names that denote a vector's elements
+    firsts: frozenset[Var] = frozenset()  # variables of vectors whose first element is printed
     fields: dict[Var, str] = field(default_factory=dict)  # variables that are parts of others
     holds: Expr | None = None  # a condition that is known to hold from here on
     derived: dict[Expr, str] = field(default_factory=dict)  # sizes that the kernel's text has names for
+    types: Mapping[str, str] = field(default_factory=dict)  # a library's names of element types, by those of headers/tl
+
+    @property
+    def in_comments(self) -> "Printer":
+        """The same printer, for comments: what these name, the C++ need not have."""
+        return replace(self, names=self.names.in_comments)
+
+    def type(self, dtype: DType) -> str:
+        """The C++ type of a value."""
+        return self.types.get(dtype.cpp, dtype.cpp)
+
+    def in_words(self, expr: Expr) -> str:
+        """An expression as comments have it, without the namespace of functions."""
+        return self.in_comments.index(expr).replace(words.NAMESPACE, "")
 
     def text(self, expr: Expr, want: DType | None = None) -> str:
         """The expression, converted to `want` if it is given."""
@@ -113,8 +129,7 @@ class Printer:
         return self._of_first().text(expr)
 
     def _of_first(self) -> "Printer":
-        first = {ramp: f"{words.FIRST_OF_VECTOR}({self.names(ramp.name)})" for ramp in self.ramps}
-        return replace(self, fields={**self.fields, **first}, packet=None, vector=1, ramps=[])
+        return replace(self, firsts=self.firsts.union(self.ramps), packet=None, vector=1, ramps=[])
 
     def is_run(self, expr: Expr) -> bool:
         """Whether an index is made of quotients that a vector's elements share, and is more than one, or a name."""
@@ -132,11 +147,11 @@ class Printer:
         quotient = quotient_of(expr, self.packet) if self.packet is not None else None
         if quotient is not None and not self.is_run(expr):  # the number keeps its name
             assert isinstance(expr, Binary)
-            return f"{words.FLOORDIV}<{self.text(expr.rhs)}>({self.text(quotient[0])})"
+            return f"{self.names.noting(words.FLOORDIV)}<{self.text(expr.rhs)}>({self.text(quotient[0])})"
         if self.is_run(expr):
             return self.first(expr)
         if isinstance(expr, Binary) and expr.op == "%" and self._moves(expr.lhs):
-            return f"{words.FLOORMOD}<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
+            return f"{self.names.noting(words.FLOORMOD)}<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
         if isinstance(expr, Binary) and expr.op == "+" and any(map(self.is_run, (expr.lhs, expr.rhs))):
             return " + ".join(self._term(side) for side in (expr.lhs, expr.rhs))
         return self.text(expr)
@@ -174,18 +189,18 @@ class Printer:
     def _converted(self, expr: Expr, want: DType) -> tuple[str, int]:
         """(text, precedence) of the expression as a value of type `want`."""
         if isinstance(expr, Const):
-            return literal(expr.value, want), _UNARY if _negative(expr.value) else _PRIMARY
+            return self.literal(expr.value, want), _UNARY if _negative(expr.value) else _PRIMARY
         if is_weak(expr) and not isinstance(expr, Named) and not _same_in_cpp(expr.dtype, want):
             return self._arithmetic(expr, want)
         if _same_in_cpp(expr.dtype, want):
             return self._arithmetic(expr, expr.dtype)
         if isinstance(expr, Named):  # by value: device code cannot refer to a constant of the host's
-            return f"{want.cpp}({self.names(expr.name)})", _PRIMARY
+            return f"{self.type(want)}({self.names(expr.name)})", _PRIMARY
         return self.cast(expr, want, self._arithmetic(expr, expr.dtype)[0]), _PRIMARY
 
     def cast(self, expr: Expr, want: DType, text: str) -> str:
         """The conversion of an expression, which is printed as `text`."""
-        return f"{self._cast(expr, want)}<{want.cpp}>({text})"
+        return f"{self.names.noting(self._cast(expr, want))}<{self.type(want)}>({text})"
 
     def _cast(self, expr: Expr, want: DType) -> str:
         """How a value becomes one of another type: a small integer from memory needs no conversion unit."""
@@ -202,14 +217,12 @@ class Printer:
 
     def _arithmetic(self, expr: Expr, dtype: DType) -> tuple[str, int]:
         if self.derived and isinstance(expr, Binary | Call) and expr in self.derived:
-            return self.derived[expr], _PRIMARY
+            return self.names.noting(self.derived[expr]), _PRIMARY
         match expr:
             case Const():
-                return literal(expr.value, dtype), _PRIMARY
-            case Var() if expr in self.fields:
-                return self.fields[expr], _PRIMARY
+                return self.literal(expr.value, dtype), _PRIMARY
             case Named() | Var():
-                return self.names(expr.name), _PRIMARY
+                return self._named(expr), _PRIMARY
             case Load():
                 assert isinstance(expr.buffer, Buffer)
                 element = self.element(expr.buffer, expr.indices)
@@ -224,6 +237,14 @@ class Printer:
                 return self._call(expr, dtype)
             case _:
                 raise TypeError(f"no C++ for {type(expr).__name__}")
+
+    def _named(self, expr: Named | Var) -> str:
+        """A name: of a vector's variable where its first element is printed, of a part of another variable."""
+        if expr in self.firsts:
+            return f"{self.names.noting(words.FIRST_OF_VECTOR)}({self.names(expr.name)})"
+        if isinstance(expr, Var) and expr in self.fields:
+            return self.names.noting(self.fields[expr])
+        return self.names(expr.name)
 
     def _reordered(self, load: Load) -> bool:
         """Whether a vector of neighbours in memory is put in the order of the loop's numbers of 4 bits."""
@@ -244,7 +265,7 @@ class Printer:
         packed = nibbles_of(expr, self.packet) if self.packet is not None else None
         if packed is not None:
             name = words.UNPACK_UINT4_INTERLEAVED if self.any_order else words.UNPACK_UINT4
-            return f"{name}({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
+            return f"{self.names.noting(name)}({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
         operands = self._operand_type(expr, dtype)
         truth = expr.lhs.dtype is BOOL and static_value(expr.rhs) in (0, 1)
         if truth and expr.op in ("==", "!=") and isinstance(expr.rhs, Const):  # a truth, or its opposite
@@ -297,11 +318,11 @@ class Printer:
     def _call(self, expr: Call, dtype: DType) -> tuple[str, int]:
         match expr.function:
             case "infinity":
-                return f"{words.INFINITY}<{dtype.cpp}>", _PRIMARY
+                return f"{words.INFINITY}<{self.type(dtype)}>", _PRIMARY
             case "cast":
                 return self.cast(expr.args[0], expr.dtype, self.text(expr.args[0])), _PRIMARY
             case "reinterpret":
-                return f"{words.REINTERPRET}<{expr.dtype.cpp}>({self._same_bits(expr.args[0])})", _PRIMARY
+                return f"{words.REINTERPRET}<{self.type(expr.dtype)}>({self._same_bits(expr.args[0])})", _PRIMARY
             case "if_then_else":
                 return self._select(expr, dtype)
             case name if name.startswith("atomic_load"):
@@ -356,7 +377,7 @@ class Printer:
         """A value of its own type: C++ computes with narrow integers in int."""
         text = self.text(expr)
         computed = isinstance(expr, Binary | Unary) and expr.dtype.is_int and expr.dtype.bits < 32
-        return f"{words.CAST}<{expr.dtype.cpp}>({text})" if computed else text
+        return f"{words.CAST}<{self.type(expr.dtype)}>({text})" if computed else text
 
     def _select(self, expr: Call, dtype: DType) -> tuple[str, int]:
         condition, yes, no = expr.args
@@ -373,7 +394,7 @@ class Printer:
         if parts[0][1] in _OF_NUMBERS:
             texts[0] = f"({parts[0][0]})"
         if dtype.is_packed:  # C++ would not know which of the two to convert
-            texts[1:] = [_cast_to(dtype, text) for text in texts[1:]]
+            texts[1:] = [self._cast_to(dtype, text) for text in texts[1:]]
         return f"{texts[0]} ? {texts[1]} : {texts[2]}", _TERNARY
 
     def _arm(self, expr: Expr, dtype: DType) -> tuple[str, int]:
@@ -381,7 +402,14 @@ class Printer:
         text, precedence = self._converted(expr, dtype)
         sign = expr.operand if isinstance(expr, Unary) else expr
         is_wide = isinstance(sign, Call) and sign.function == "infinity" and dtype.bits < 32
-        return (_cast_to(dtype, text), _PRIMARY) if is_wide else (text, precedence)
+        return (self._cast_to(dtype, text), _PRIMARY) if is_wide else (text, precedence)
+
+    def _cast_to(self, dtype: DType, text: str) -> str:
+        return f"{words.CAST}<{self.type(dtype)}>({text})"
+
+    def literal(self, value: Number, dtype: DType) -> str:
+        """A number as C++ writes it in a type."""
+        return literal(value, dtype, self.type(dtype))
 
     def _may_leave_its_buffer(self, expr: Expr) -> bool:
         """Whether an expression reads memory at an index that is not known to be inside, wherever it is evaluated."""
@@ -401,24 +429,25 @@ def called(function: str) -> str:
     return function if "." in function else f"{words.NAMESPACE}{function}"
 
 
-def literal(value: Number, dtype: DType) -> str:
-    """A number as C++ writes it in a type."""
+def literal(value: Number, dtype: DType, named: str = "") -> str:
+    """A number as C++ writes it in a type, which may be `named` as another library does."""
+    cpp = named or dtype.cpp
     if dtype is BOOL:
         return "true" if value else "false"
     if dtype.is_float and math.isnan(value):
-        return f"{words.NAN}<{dtype.cpp}>"
+        return f"{words.NAN}<{cpp}>"
     if dtype.is_float and math.isinf(value):
-        return ("-" if value < 0 else "") + f"{words.INFINITY}<{dtype.cpp}>"
+        return ("-" if value < 0 else "") + f"{words.INFINITY}<{cpp}>"
     if dtype == FLOAT32:
         return _float(float(value))
     if dtype == FLOAT64:
         return _decimal(float(value))
     if dtype.is_float:
-        return f"{dtype.cpp}({_float(float(value))})"
+        return f"{cpp}({_float(float(value))})"
     if float(value) != int(value):
         return _float(float(value))
     if dtype.is_packed:
-        return f"{dtype.cpp}({int(value)})"
+        return f"{cpp}({int(value)})"
     suffix = {"int64": "ll", "uint64": "ull", "uint32": "u"}.get(dtype.name, "")
     return f"{int(value)}{suffix}"
 
@@ -476,7 +505,3 @@ def _same_in_cpp(a: DType, b: DType) -> bool:
     if a.kind == "uint" and b.kind == "int" and a.bits == b.bits:
         return False  # C++ takes the unsigned type for both sides of an operator: `>>` and `<` mean another thing
     return b.is_float or a.bits <= b.bits or a is BOOL
-
-
-def _cast_to(dtype: DType, text: str) -> str:
-    return f"{words.CAST}<{dtype.cpp}>({text})"

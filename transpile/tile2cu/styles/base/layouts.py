@@ -1,6 +1,7 @@
 """Layouts of fragments in words: which thread holds what."""
 
 from collections.abc import Mapping
+from functools import cache
 
 from tile2cu.analysis.elements import warp_size
 from tile2cu.analysis.tv_layout import tv_layout
@@ -63,7 +64,7 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
 
 def of_now(alternation: Alternation, names: Names) -> tuple[str, ...]:
     """Which iteration fragments of other names belong to."""
-    in_both = names(alternation.operands[1].name)
+    in_both = names.in_comments(alternation.operands[1].name)
     return (
         "names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them:",
         f"{in_both} in both. Warpgroup 1 has the others: where k is odd it computed them in iteration k - 1,",
@@ -76,7 +77,7 @@ def of_alternating(layout: FragmentLayout, own: FragmentLayout, alternation: Alt
     shape = ", ".join(map(str, layout.shape))
     text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape}); each warpgroup "
     if layout == own:
-        *mine, now = (names(each.name) for each in (alternation.computed, *alternation.operands))
+        *mine, now = (names.in_comments(each.name) for each in (alternation.computed, *alternation.operands))
         text += f"holds a whole tile, in {listed(mine)} that of its own iteration, in {now} that of the iteration "
         text += "whose MMA is next, its warp w rows 16 w to 16 w + 15 of each 64 rows"
         return text + in_cute_notation(layout)
@@ -124,10 +125,24 @@ def _tile_of_wave(layout: MfmaAccumulator) -> tuple[str, str]:
 
 def in_cute_notation(layout: FragmentLayout) -> str:
     """The layout as CuTe writes it, behind a semicolon; on AMD, by formulas; empty where it adds nothing."""
-    if warp_size(layout) == WAVE and (formulas := coordinates(layout)):
+    if formulas := _formulas(layout):
         return f"; {formulas}"
-    found = "" if isinstance(layout, Replicated) else tv_layout(layout)
+    found = _tv_layout(layout)
     return f"; TV layout {found}" if found else ""
+
+
+def has_tv_layout(layout: FragmentLayout) -> bool:
+    """Whether it has a TV layout in CuTe's notation."""
+    return not _formulas(layout) and bool(_tv_layout(layout))
+
+
+def _formulas(layout: FragmentLayout) -> str:
+    return coordinates(layout) if warp_size(layout) == WAVE else ""
+
+
+@cache
+def _tv_layout(layout: FragmentLayout) -> str:
+    return "" if isinstance(layout, Replicated) else tv_layout(layout)
 
 
 def _warpgroup_part(layout: WgmmaAccumulator) -> str:

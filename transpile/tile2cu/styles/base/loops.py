@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, static_value, walk
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Role, Var, binary, static_value, walk
 from tile2cu.plan.structure import For
 from tile2cu.styles.base.expressions import Printer
 
@@ -31,26 +31,30 @@ class FromZero:
     """A loop whose iterations are numbered from 0: `k` is the number, `variable` declares the user's own from it.
 
     `trips` is the trip count; `count` names it where it is a number or a name that nothing changes, else it is empty.
+    `certain`: it is a number, and not 0.
     """
 
     k: str
     trips: str
     count: str
     variable: str
+    certain: bool
 
     @classmethod
     def of(cls, var: Var, start: Expr, stop: Expr, printer: Printer, number: Callable[[str], str]) -> "FromZero":
         """Where the loop starts elsewhere, `number` gives its iterations' number a name after the variable's."""
         name, from_zero = printer.names(var.name), static_value(start) == 0
         k = name if from_zero else number(name)
-        trips = printer.text(stop if from_zero else binary("-", stop, start))
+        many = stop if from_zero else binary("-", stop, start)
+        trips, known = printer.text(many), many.value if isinstance(many, Const) else -1
         changes = isinstance(stop, Var) and stop.role is Role.MUTABLE
         is_name = trips.isidentifier() or (from_zero and isinstance(stop, Var))
         return cls(
             k=k,
             trips=trips,
-            count=trips if not changes and (is_name or trips.isdigit()) else "",
+            count=trips if not changes and (is_name or known >= 0) else "",
             variable="" if from_zero else f"const int {name} = {printer.text(start)} + {k};",
+            certain=known > 0,
         )
 
 

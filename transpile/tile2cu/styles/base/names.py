@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from types import MappingProxyType
 
@@ -69,13 +70,6 @@ def global_constants(program: Program) -> frozenset[str]:
     return others & {constant.name for constant in program.constants}
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
-    """A text with other names in the places of some."""
-    for ours, theirs in names.items():
-        text = text.replace(ours, theirs)
-    return text
-
-
 def can_be_c_function(name: str) -> bool:
     """Whether the launcher of a kernel can have that name, which is also that of its files."""
     macros, others = c_names()
@@ -103,7 +97,10 @@ def _spelled(letter: str) -> str:
 
 
 class Names:
-    """C++ names for the names of one program. The same input gives the same names."""
+    """C++ names for the names of one program. The same input gives the same names.
+
+    Each that it gives is noted as one that the C++ has, which needs its declaration; `in_comments` notes none.
+    """
 
     def __init__(
         self,
@@ -118,13 +115,34 @@ class Names:
         self._wishes = wishes
         self._reserved = (_reserved() | set(reserved)) - set(kept)
         self._given: dict[str, str] = {}
+        self._noted: set[str] = set()
 
     def __call__(self, name: str) -> str:
         """The C++ name of a user's name."""
         if name not in self._given:
             kept = name.isascii() and name not in self._reserved and _OF_THE_USER.match(name)
             self._given[name] = name if kept else self.fresh(self._wishes.get(name, name))
-        return self._given[name]
+        return self.noting(self._given[name])
+
+    def noting(self, text: str) -> str:
+        """The text, of a declaration's name or of a function's that a comment explains, as one that the C++ has."""
+        self._noted.add(text)
+        return text
+
+    @contextmanager
+    def noted(self) -> Iterator[set[str]]:
+        """The set of what is noted inside; it counts outside, too."""
+        outside, self._noted = self._noted, set()
+        yield self._noted
+        outside |= self._noted
+        self._noted = outside
+
+    @property
+    def in_comments(self) -> "Names":
+        """The same names, for comments: what these speak of, the C++ need not have."""
+        names = copy(self)
+        names._noted = set()
+        return names
 
     @contextmanager
     def called(self, others: Mapping[str, str]) -> Iterator[None]:

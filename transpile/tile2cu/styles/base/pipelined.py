@@ -50,7 +50,7 @@ def part_name(wish: str, number: int, printer: Printer) -> str:
 
 def about_overlap(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> str:
     """What overlaps with what."""
-    names = ", ".join(map(printer.names, op.reads))
+    names = ", ".join(map(printer.names.in_comments, op.reads))
     published = f"; in iteration 0 the barrier also publishes {names}" if names else ""
     barrier = "the barrier" if names else "the barrier at their start"
     published += f"; in later iterations {barrier} orders {in_words(op.ended, printer.names)}" if op.ended else ""

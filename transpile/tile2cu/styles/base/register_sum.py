@@ -14,6 +14,7 @@ def with_sum(section: Section, registers: Registers, names: Names) -> Section:
     terms = sorted(_terms(registers), key=lambda term: -term[1])
     if len(terms) < 2 or sum(count for _, count in terms) != registers.count or not section.declarations:
         return section
+    names = names.in_comments
     groups = ((count, [names(name) for name, _ in each]) for count, each in groupby(terms, key=lambda term: term[1]))
     said = "; ".join(f"{listed(each)} {count}{' each' * (len(each) > 1)}" for count, each in groups)
     first, *others = section.declarations

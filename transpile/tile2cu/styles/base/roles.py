@@ -51,7 +51,7 @@ class Notes:
     def prologue_tiles(self) -> str:
         """The tiles that are loaded once."""
         copies = self.producer.prologue.copies if self.producer.prologue is not None else ()
-        return ", ".join(self.names(load.dst.buffer.name) for load in copies)
+        return ", ".join(self.names.in_comments(load.dst.buffer.name) for load in copies)
 
     def _first(self) -> str:
         return f" It loads {self.prologue_tiles()} first." if self.producer.prologue is not None else ""
@@ -74,16 +74,16 @@ def work_types(persistent: Persistent | None, printer: Printer) -> tuple[Declara
     if persistent is None or not persistent.queue:
         return ()
     about = "A tile of work, and the values that follow from it: the producer computes and publishes them"
-    text = f"struct {printer.names('__WorkTile')} {{ {members(persistent.work, printer.names)} }};"
+    text = f"struct {printer.names('__WorkTile')} {{ {members(persistent.work, printer)} }};"
     tile = Declaration(text, (about,))
     if not persistent.iteration:
         return (tile,)
     about = "An active iteration: the producer finds those, and publishes each with its tile"
-    text = f"struct {printer.names('__Iteration')} {{ {members(persistent.iteration, printer.names)} }};"
+    text = f"struct {printer.names('__Iteration')} {{ {members(persistent.iteration, printer)} }};"
     return (tile, Declaration(text, (about,)))
 
 
-def members(values: tuple[Var, ...], names: Names) -> str:
+def members(values: tuple[Var, ...], printer: Printer) -> str:
     """The members of a struct of these values."""
-    groups = groupby(values, lambda var: var.dtype.cpp)
-    return " ".join(f"{cpp} {', '.join(names(var.name) for var in each)};" for cpp, each in groups)
+    groups = groupby(values, lambda var: printer.type(var.dtype))
+    return " ".join(f"{type_} {', '.join(printer.names(var.name) for var in each)};" for type_, each in groups)

@@ -14,7 +14,7 @@ def scalar(op: Let | Declare | Assign, printer: Printer) -> str:
         case Let():
             return _constant(op.var, op.value, printer)
         case Declare():
-            return f"{op.var.dtype.cpp} {printer.names(op.var.name)} = {printer.text(op.init, op.var.dtype)};"
+            return f"{printer.type(op.var.dtype)} {printer.names(op.var.name)} = {printer.text(op.init, op.var.dtype)};"
         case Assign():
             return f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
 
@@ -25,4 +25,4 @@ def prelude_values(launch: Launch, printer: Printer) -> list[Declaration]:
 
 
 def _constant(var: Var, value: Expr, printer: Printer) -> str:
-    return f"const {var.dtype.cpp} {printer.names(var.name)} = {printer.text(value, var.dtype)};"
+    return f"const {printer.type(var.dtype)} {printer.names(var.name)} = {printer.text(value, var.dtype)};"

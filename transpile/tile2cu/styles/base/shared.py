@@ -49,8 +49,12 @@ def place_of(name: str, overlay: Aliasing, names: Names) -> str:
 
 def type_place_of(name: str, overlay: Aliasing, names: Names) -> str:
     """A tile as a member of the struct's type."""
-    inside = [type_of(part) for part in _parts_around(name, overlay.parts, names)]
-    return "::".join(("Shared", *inside, names(name)))
+    return f"{struct_of(name, overlay, names)}::{names(name)}"
+
+
+def struct_of(name: str, overlay: Aliasing, names: Names) -> str:
+    """The type that has a tile as a member."""
+    return "::".join(("Shared", *(type_of(part) for part in _parts_around(name, overlay.parts, names))))
 
 
 def _parts_around(name: str, parts: tuple[Part, ...], names: Names) -> list[str]:

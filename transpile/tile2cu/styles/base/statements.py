@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tile2cu.core.expr import negated
+from tile2cu.core.program import Stmt
 from tile2cu.plan import ops, structure
 from tile2cu.plan.claims import Claim, CpAsyncs, TmaBoxes
 from tile2cu.plan.kernel import EarlyExit
 from tile2cu.plan.producer_ops import Visit
 from tile2cu.plan.structure import Block, Paragraph, Statement
-from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, Place, file_of, heading, place_of, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.view import StatementView, text_line
@@ -26,6 +27,7 @@ class Statements(ABC):
         self.file, self.printer = file, printer
         self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
         self.at_continue = ""  # what a `continue` must do first
+        self.places: list[Place] = []  # that comments name
 
     @abstractmethod
     def view(self, op: ops.Op) -> StatementView:
@@ -77,10 +79,16 @@ class Statements(ABC):
         view = self.view(statement.op)
         return self._placed(statement, view, [*above, *own], view.line or statement.op.source.span.line)
 
+    def heading(self, group: tuple[Stmt, ...]) -> list[str]:
+        """The comment above a paragraph."""
+        place = place_of(group)
+        self.places += [] if place is None else [place]
+        return heading(group)
+
     def _paragraph(self, paragraph: Paragraph) -> Iterator[StatementView]:
-        above = heading(paragraph.sources) if paragraph.heading else list(paragraph.sources[0].comments)
-        if isinstance(paragraph.statements[0].op, Visit):
-            above = []  # the loop itself, whose heading it is, is elsewhere
+        above: list[str] = []
+        if not isinstance(paragraph.statements[0].op, Visit):  # the loop itself, whose heading it is, is elsewhere
+            above = self.heading(paragraph.sources) if paragraph.heading else list(paragraph.sources[0].comments)
         previous: tuple[Claim, ...] = ()
         for statement in paragraph.statements:
             claims = statement.op.claims if any(isinstance(each, _PER_TILE) for each in statement.op.claims) else ()

@@ -49,6 +49,18 @@ class Style(Protocol):
     def unaligned(self) -> str:
         """What accesses of rows without a known alignment do, in the instance for any."""
 
+    @property
+    def library(self) -> str:
+        """The folder of a library that the source includes besides headers/tl, and the library; empty for none."""
+
+    @property
+    def flags(self) -> str:
+        """The options that nvcc needs for it."""
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """A library's names of element types, by those of headers/tl."""
+
     def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
         """What the style's kernels ask of run-time sizes, besides what every launcher checks."""
 
@@ -63,9 +75,6 @@ class Style(Protocol):
 
     def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
         """What the source includes of headers/tl."""
-
-    def in_style(self, text: str) -> str:
-        """A text of the launcher or of parameters, with the style's names of element types."""
 
     def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
         """What a reader of a kernel's declaration has to know of its tensor maps."""

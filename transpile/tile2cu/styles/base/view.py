@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tile2cu.styles.base.comments import Place
+
 
 @dataclass(frozen=True)
 class StatementView:
@@ -30,10 +32,11 @@ def text_line(text: str, place: int = 0, comments: tuple[str, ...] = ()) -> Stat
 
 @dataclass(frozen=True)
 class Declaration:
-    """A line of text with the comments above it."""
+    """A line of text with the comments above it, and the sizes that it `declares`."""
 
     text: str
     comments: tuple[str, ...] = ()
+    declares: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ class KernelParts:
     what comes behind the last tile. `work` are the structs of what a tile scheduler publishes, `work_type` declares a
     variable of it, and `next_tile` is the call that gives the block's next tile where the schedule is dynamic. All
     threads do `start` first. `own_layouts` are shared tiles that the style stores as it, not a rule, decides:
-    in words. Tiles take `registers` of a thread; a GEMM has `operands` more of what it has read from LDS.
+    in words. `tv_layouts`: comments have some, in CuTe's notation. `on_host` are the names that compilations for the
+    host see, where they see no bodies. `places` are the Python lines that comments on statements name. Tiles take
+    `registers` of a thread; a GEMM has `operands` more of what it has read from LDS.
     """
 
     shared: Section
@@ -86,3 +91,6 @@ class KernelParts:
     end: tuple[StatementView, ...] = ()
     own_layouts: Mapping[str, str] = field(default_factory=dict)
     operands: int = 0
+    places: tuple[Place, ...] = ()
+    tv_layouts: bool = False
+    on_host: frozenset[str] = frozenset()

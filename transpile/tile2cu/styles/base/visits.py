@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tile2cu.plan.producer_ops import EachActive, VisitedWork
-from tile2cu.styles.base.comments import heading
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.statements import Statements
@@ -45,7 +44,7 @@ def visit(visiting: VisitedWork, body: Statements) -> StatementView:
 def each_active(op: EachActive, body: Statements) -> StatementView:
     """What decides about iterations, and the visit."""
     printer = body.printer
-    decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(heading((op.branch,))))
+    decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(body.heading((op.branch,))))
     parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
     return StatementView(
         "for_each_active",

@@ -236,10 +236,6 @@ class ElementLoop(ElementStatements):
 
     # ---- text ---------------------------------------------------------------------------------------------------
 
-    def in_style(self, text: str) -> str:
-        """The text with ck's names of element types."""
-        return in_ck(text)
-
     def other(self, op: ops.Op) -> str:
         """Four multiplied bytes, added to an element. Errors: T2C-E034 for another operation."""
         if isinstance(op, structure.DotsOfFour):

@@ -38,7 +38,7 @@ class Distribution:
     name: str
     encoding: Encoding
     about: tuple[str, ...]
-    extents: tuple[str, ...] = ()
+    extents: tuple[Expr, ...] = ()
 
 
 def distribution_of(encoding: str) -> str:
@@ -130,10 +130,11 @@ class Fragments:
             self.distributions[encoding] = found
         return found
 
-    def _extents(self, shape: tuple[Expr, ...], encoding: Encoding) -> tuple[str, ...]:
+    @staticmethod
+    def _extents(shape: tuple[Expr, ...], encoding: Encoding) -> tuple[Expr, ...]:
         """The extents of a tile in the order of the encoding's dimensions; none where it is of other extents."""
         orders = {tuple(map(static_value, each)): each for each in (shape[::-1], shape)}
-        return tuple(map(self.printer.index, orders.get(encoding.shape, ())))
+        return orders.get(encoding.shape, ())
 
     def hold(self, what: Temporary, size: int) -> None:
         """A statement has `size` bytes per thread besides the fragments."""
@@ -160,7 +161,8 @@ class Fragments:
         for each in self.distributions.values():
             yield Declaration(f"using {each.name} = {each.encoding};", each.about)
             if each.extents:
-                yield Declaration(f"static_assert({words.HAS_EXTENTS}<{', '.join((each.name, *each.extents))}>);")
+                arguments = (each.name, *map(self.printer.index, each.extents))
+                yield Declaration(f"static_assert({words.HAS_EXTENTS}<{', '.join(arguments)}>);")
 
     def tensors(self) -> Iterator[Declaration]:
         """The tiles, and private arrays."""

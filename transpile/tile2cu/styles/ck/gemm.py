@@ -221,7 +221,8 @@ class Gemms:
         a, b = (in_ck(each.cpp) for each in instruction.operands)
         size, k = instruction.m, instruction.k
         if a == b and (a, accumulator.name, size, k) in _DISPATCHED:
-            text = f"WarpGemmMfmaDispatcher<{', '.join(map(str, (a, b, in_ck(accumulator.cpp), size, size, k)))}, true>"
+            shape = f"{a}, {b}, {in_ck(accumulator.cpp)}, {size}, {size}, {k}"
+            text = f"WarpGemmMfmaDispatcher<{shape}, /*TransposeC=*/true>"
         elif {a, b} <= {"fp8_t", "bf8_t"} and (size, k) in _OF_8_BIT_FLOATS:
             text = f"{words.TRANSPOSED_WARP_GEMM}<{_OF_8_BIT_FLOATS[size, k].format(a=a, b=b)}>"
         else:
@@ -234,7 +235,7 @@ class Gemms:
         """The warp GEMMs."""
         about = ("C is computed transposed: a lane holds neighbouring columns of a row",)
         for text, name in self.warp_gemms.items():
-            yield Declaration(f"using {name} = {text.replace(', true>', ', /*TransposeC=*/true>')};", about)
+            yield Declaration(f"using {name} = {text};", about)
 
 
 def written_by_copies(operations: Iterable[ops.Op]) -> frozenset[str]:

@@ -33,7 +33,6 @@ from tile2cu.styles.ck.scalars import atomic
 from tile2cu.styles.ck.shared import SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Tensors
-from tile2cu.styles.ck.types import in_ck
 
 # What the comments of distributions refer to.
 _VALUES = (
@@ -118,7 +117,7 @@ class CkKernel(Statements):
         declared += prelude_values(self.plan.launch, self.printer)
         declared += self.tensors.declared()
         declared += self.shared.names()
-        return tuple(Declaration(in_ck(each.text), each.comments) for each in declared)
+        return tuple(declared)
 
     def tiles(self) -> tuple[Declaration, ...]:
         """The fragments."""
@@ -144,8 +143,8 @@ class CkKernel(Statements):
         if isinstance(op, ops.Mma):  # the style stores operands and reads them in its own way
             claims = [self.gemms.executed(each) if isinstance(each, Executes) else each for each in claims]
         if isinstance(op, structure.Elementwise) and op.scales is not None:
-            return text_line(in_ck(text), 0, about_vote(self.printer.names(op.scales.after.name), op.scales.rule))
-        return text_line(in_ck(text), 0, tuple(comment(each, self.printer.names) for each in claims))
+            return text_line(text, 0, about_vote(self.printer.names(op.scales.after.name), op.scales.rule))
+        return text_line(text, 0, tuple(comment(each, self.printer.names) for each in claims))
 
     def _changed(self, op: structure.If) -> Buffer | None:
         """The accumulator that a loop under a condition changes, where it does nothing else."""

@@ -15,7 +15,6 @@ from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.view import Limit
-from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.encodings import encoding_of
 from tile2cu.styles.ck.types import in_ck
@@ -38,7 +37,7 @@ class _Reach:
         extent = static_value(self.extent)
         if extent is not None:
             return str(int(extent) + beyond)
-        text = printer.index(self.extent).replace(NAMESPACE, "")
+        text = printer.in_words(self.extent)
         return f"{text} {'+' if beyond >= 0 else '-'} {abs(beyond)}" if beyond else text
 
 

@@ -16,7 +16,6 @@ from tile2cu.styles.ck.copies import Copies, Through
 from tile2cu.styles.ck.fragments import tile_of
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Box, step_of
-from tile2cu.styles.ck.types import in_ck
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +65,14 @@ class Pipelines:
                 parts["load"] = part_name("load_next", op.number, printer)
             parts["moves"] = "yes" if moves else ""
             stores = [line for each in op.stores for line in self._stores(each)]
-            parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(map(in_ck, stores))}
+            parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(stores)}
             return StatementView(
                 "ck_register_pipeline" if op.stages > 1 else "ck_register_serial",
                 parts,
                 body=views(op.body),
                 orelse=views(op.loads),
                 notes=tuple(wrapped(about_overlap(op, parts["k"], parts["stages"], printer), BODY_WIDTH)),
-                declared=(*(f"// {line}" for line in wrapped(about, BODY_WIDTH)), *map(in_ck, declared)),
+                declared=(*(f"// {line}" for line in wrapped(about, BODY_WIDTH)), *declared),
             )
 
     def _about_loads(self, tiles: list[Staged]) -> str:
@@ -86,7 +85,7 @@ class Pipelines:
             found.append((each.registers, encoding.registers // run, run * size))
         loads = [(name, f"{count} load{'s' * (count > 1)} of {width} bytes") for name, count, width in found]
         widths = ", ".join(f"{text} to {name}" for name, text in loads)
-        by_instance = any("Alignment" in each.box.view_text for each in tiles)
+        by_instance = any(each.box.by_instance for each in tiles)
         total = f"{sum(count for _, count, _ in found)} vector-memory loads in flight per wave"
         single = (
             "; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements"

@@ -17,7 +17,7 @@ from tile2cu.styles.ck.fragments import Temporary
 from tile2cu.styles.ck.kernel import CkKernel
 from tile2cu.styles.ck.limits import size_limits
 from tile2cu.styles.ck.tensors import has_vectors
-from tile2cu.styles.ck.types import in_ck
+from tile2cu.styles.ck.types import TYPES
 from tile2cu.styles.ck.vocabulary import ALL_NAMES, RESERVED
 from tile2cu.targets import Target
 
@@ -37,6 +37,9 @@ class Ck:
     )
     printing_own = ""
     checked_by = "--device sim"
+    types = TYPES
+    library = "ck_tile/ of Composable Kernel"
+    flags = ""
     unaligned = "they are of single elements"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
@@ -67,10 +70,6 @@ class Ck:
         """One header, which includes ck_tile's."""
         return ("ck.h",)
 
-    def in_style(self, text: str) -> str:
-        """The text with ck_tile's names of element types."""
-        return in_ck(text)
-
     def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
         """None: AMD has no tensor maps."""
         return ()
@@ -88,19 +87,23 @@ class Ck:
         if resolved.program.user_code:
             raise support.unsupported("inline user code", resolved.launch.span)
         plan = kernel(resolved)
-        ck = CkKernel(plan, printer, Constants.of(resolved), resolved.program.source.name)
+        ck = CkKernel(plan, printer, Constants.of(resolved, printer.names), resolved.program.source.name)
         start = ck.early_exit(plan.early, plan.grid.blocks, ck.printer)
         body = ck.views(plan.body)  # it decides on the views, distributions and windows
         tiles = ck.tiles()
+        with printer.names.noted() as on_host:
+            shared, layouts = ck.struct(), ck.registers()
         return KernelParts(
-            shared=ck.struct(),
+            shared=shared,
             shared_bytes=ck.shared.bytes,
-            layouts=ck.registers(),
+            layouts=layouts,
+            on_host=frozenset(on_host),
             setup=ck.setup(),
             fragments=tiles,
             body=body,
             start=start,
             own_layouts=ck.shared.own_layouts(),
             registers=ck.tile_registers,
+            places=tuple(ck.places),
             operands=ck.fragments.temporaries.get(Temporary.OPERANDS, 0),
         )

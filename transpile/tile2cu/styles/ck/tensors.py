@@ -1,6 +1,6 @@
 """Tensors as ck_tile's views, and the windows on them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -34,7 +34,7 @@ class Box:
 
     tensor: Buffer
     view: str
-    view_text: str
+    by_instance: bool  # the width of accesses is that of the kernel's instance
     origin: tuple[Expr, ...]
     lengths: str
     lines: tuple[str, ...]
@@ -66,6 +66,7 @@ class Tensors:
     printer: CkPrinter
     _views: dict[str, str] = field(default_factory=dict)  # by their text
     _notes: bool = False
+    _checks_columns: bool = False  # in a view that holds in all of the kernel
     _moves_next_to: bool = False
 
     def view(self, buffer: Buffer) -> TensorView:
@@ -130,13 +131,21 @@ class Tensors:
         windows = tuple(f"number<{self.printer.index(size)}>{{}}" for size in sizes)
         fixed = tuple(starts[dim] for dim in range(buffer.rank) if dim not in along)
         clipped = tuple(start for start, is_clipped in zip(origin, overhangs, strict=True) if is_clipped)
-        text = self._view_text(buffer, starts, along, lengths, pads, windows, last_end, below)
-        if atomic:  # of the view's data
-            memory = "address_space_enum::global"
-            text = text.replace(f"{memory}>", f"{memory}, memory_operation_enum::atomic_add>")
-        name, lines = self._named(buffer, text, (*fixed, *clipped, *(each for each in ends if each)), any(pads))
+        if not any(planes) and all(
+            stop is None and static_value(buffer.shape[dim]) is not None for dim, stop in zip(along, stops, strict=True)
+        ):  # a buffer view's size is none of the types
+            lengths = (self.printer.index(buffer.shape[along[0]]), *lengths[1:])
+        text = self._view_text(buffer, starts, along, lengths, last_end, atomic=atomic)
+        if below:  # a tile may start before the first column: that is checked, too
+            flags = (pad or dim != along[0] for pad, dim in zip(pads, along, strict=True))
+            text = f"{words.CLIP}({text}, {_sequence(flags)})"
+        elif any(pads):
+            text = f"pad_tensor_view({text}, make_tuple({', '.join(windows)}), {_sequence(pads)})"
+        depends = (*fixed, *clipped, *(each for each in ends if each))
+        name, lines = self._named(buffer, text, depends, padded=any(pads), checks_columns=below or any(pads))
         lengths_text = f"make_tuple({', '.join(windows)})"
-        return Box(tensor=buffer, view=name, view_text=text, origin=origin, lengths=lengths_text, lines=lines)
+        by_instance = self._by_instance(buffer, starts, along, last_end)
+        return Box(tensor=buffer, view=name, by_instance=by_instance, origin=origin, lengths=lengths_text, lines=lines)
 
     def _stop(self, buffer: Buffer, dim: int, end: Expr | None, start: Expr, origin: Expr, extent: Expr) -> Expr | None:
         """Where a box ends that its distribution covers more than: at its own end, or the `end` that the user gives."""
@@ -209,11 +218,11 @@ class Tensors:
         starts: tuple[Expr, ...],
         along: tuple[int, ...],
         lengths: tuple[str, ...],
-        pads: tuple[bool, ...],
-        windows: tuple[str, ...],
         end: int,
-        below: bool,
+        *,
+        atomic: bool,
     ) -> str:
+        """A view without padding; `end` divides where its tile's rows end."""
         data = f"kargs.{self.printer.names(buffer.memory.name)}"
         offset: Expr = int_const(0)
         for dim, start in enumerate(starts):
@@ -223,41 +232,43 @@ class Tensors:
             data += f" + {self.printer.index(offset)}"
         if in_windows(buffer.dtype) != in_ck(buffer.dtype.cpp):
             data = f"{words.WINDOW_DATA}({data})"
-        if all(each.startswith("number<") for each in lengths):  # a buffer view's size is none of the types
-            lengths = (self.printer.index(buffer.shape[along[0]]), *lengths[1:])
         strides = ", ".join(self._length(self.stride(buffer, dim)) for dim in along)
         vector = self._vector(buffer, starts, along, end)
-        text = (
-            f"make_naive_tensor_view<address_space_enum::global>({data}, make_tuple({', '.join(lengths)}), "
-            f"make_tuple({strides}), number<{vector}>{{}}, number<1>{{}})"
+        memory = "address_space_enum::global" + ", memory_operation_enum::atomic_add" * atomic
+        return (
+            f"make_naive_tensor_view<{memory}>({data}, make_tuple({', '.join(lengths)}), make_tuple({strides}), "
+            f"number<{vector}>{{}}, number<1>{{}})"
         )
-        if below:  # a tile may start before the first column: that is checked, too
-            flags = ", ".join(
-                "true" if pad or dim != along[0] else "false" for pad, dim in zip(pads, along, strict=True)
-            )
-            return f"{words.CLIP}({text}, sequence<{flags}>{{}})"
-        if not any(pads):
-            return text
-        flags = ", ".join("true" if pad else "false" for pad in pads)
-        return f"pad_tensor_view({text}, make_tuple({', '.join(windows)}), sequence<{flags}>{{}})"
 
     def _vector(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], end: int) -> str:
         """How many neighbours of a row an access may take; `end` divides where its tile's rows end, 0 for their end."""
         view, size = self.view(buffer), buffer.dtype.bytes
-        most = VECTOR // size
-        if along[-1] != buffer.rank - 1 or buffer.strides is not None:
+        if not self._along_rows(buffer, along):
             return "1"
-        start = self.printer.bounds.multiple_of(starts[-1])
-        chosen = view.by_instance or has_vectors(buffer, view.alignment)
-        if chosen and (start | end) % most == 0:
+        if self._by_instance(buffer, starts, along, end):
             return f"{words.VECTOR_LENGTH}<Alignment, {in_ck(buffer.dtype.cpp)}>"
+        most, start = VECTOR // size, self.printer.bounds.multiple_of(starts[-1])
         row = static_value(buffer.shape[-1])
         most = max(1, min(most, view.alignment // size))
         while most > 1 and (start % most or row is None or (int(row) | end) % most):
             most //= 2
         return str(most) if most * size < VECTOR else f"16 / sizeof({in_ck(buffer.dtype.cpp)})"
 
-    def _named(self, buffer: Buffer, text: str, depends: tuple[Expr, ...], padded: bool) -> tuple[str, tuple[str, ...]]:
+    @staticmethod
+    def _along_rows(buffer: Buffer, along: tuple[int, ...]) -> bool:
+        """Whether neighbours of a box are neighbours in memory."""
+        return along[-1] == buffer.rank - 1 and buffer.strides is None
+
+    def _by_instance(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], end: int) -> bool:
+        """Whether the instance of the kernel that the launcher chooses decides about accesses' width."""
+        view, most = self.view(buffer), VECTOR // buffer.dtype.bytes
+        chosen = view.by_instance or has_vectors(buffer, view.alignment)
+        starts_of = self.printer.bounds.multiple_of(starts[-1])
+        return chosen and self._along_rows(buffer, along) and (starts_of | end) % most == 0
+
+    def _named(
+        self, buffer: Buffer, text: str, depends: tuple[Expr, ...], *, padded: bool, checks_columns: bool
+    ) -> tuple[str, tuple[str, ...]]:
         """(the view's name, the lines that declare it where its text depends on what only the statement knows)."""
         self._notes |= padded or any(self.view(buffer).checked)
         parts = [part for each in depends for part in walk(each)]
@@ -270,6 +281,7 @@ class Tensors:
         if late:
             own = self.printer.names.fresh(f"{name}_view")
             return own, (f"const auto {own} = {text};",)
+        self._checks_columns |= checks_columns
         if text not in self._views:
             taken = set(self._views.values())
             self._views[text] = name if name not in taken else self.printer.names.fresh(f"{name}_view")
@@ -280,8 +292,7 @@ class Tensors:
 
     def declared(self) -> Iterator[Declaration]:
         """The views that hold in all of the kernel, and tensors whose elements are accessed one by one."""
-        padded = any(call in text for text in self._views for call in ("pad_tensor_view(", words.CLIP))
-        columns = ", and of columns past it a lane's offset is set past the buffer's end" if padded else ""
+        columns = ", and of columns past it a lane's offset is set past the buffer's end" * self._checks_columns
         moved = "; a tile that begins farther outside is moved next to the tensor, as offsets have 32 bits"
         moved = moved if self._moves_next_to else ""
         about = (
@@ -312,6 +323,10 @@ def has_vectors(tensor: Buffer, alignment: int) -> bool:
     """Whether a tensor's accesses have 16 bytes where its run-time extent is a multiple of them."""
     open_ended = tensor.rank == 1 and static_value(tensor.shape[0]) is None
     return open_ended and alignment >= VECTOR and tensor.strides is None and tensor.dtype.name in SUPPORTED
+
+
+def _sequence(flags: Iterable[bool]) -> str:
+    return f"sequence<{', '.join('true' if flag else 'false' for flag in flags)}>{{}}"
 
 
 def step_of(start: Expr, var: Var, printer: CkPrinter) -> int | None:

@@ -7,6 +7,7 @@ from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, nibbles_of, static_value
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.expressions import Held
 from tile2cu.styles.cute.vectors import Uniform
 
 _WORD = 8  # numbers
@@ -69,7 +70,7 @@ class Arrays:
             if key not in printer.places:
                 value = printer.names.fresh(f"{name}_value")
                 self.lines.append(f"const half_t {value} = {printer.element(expr.buffer, expr.indices)};")
-                printer.places[key] = value
+                printer.places[key] = Held(value)
         is_name = isinstance(expr, Load | Var)
         return _Value(text=printer.text(expr, FLOAT16), precedence=_VALUE if is_name else 0, is_array=False)
 
@@ -115,11 +116,11 @@ class Arrays:
         if not all(map(self.uniform.holds, found.indices[:-1])):
             return None
         if (found, less) not in self.names:
-            tensor, _, at = printer.place(found.buffer, found.indices).partition("(")
+            tensor, at = printer.tensor_at(found.buffer, [*map(printer.coordinate, found.indices)])
             name = printer.names.fresh(f"{printer.names(found.buffer.name)}_numbers")
             form = f"{self.count}, {self.apart // 2}" if self.apart else f"{self.count}"
             function = words.UNPACK_UINT4_INTERLEAVED if self.any_order and not self.apart else words.UNPACK_UINT4
-            call = f"{function}<{form}>({less}, {tensor}, {at}"
+            call = f"{function}<{form}>({less}, {tensor}, {at})"
             self.lines.append(f"const auto {name} = {call};  // Array<half_t, {self.count}>")
             self.names[found, less] = name
         return _Value(text=self.names[found, less], precedence=_VALUE, is_array=True)

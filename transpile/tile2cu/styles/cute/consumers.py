@@ -313,6 +313,7 @@ class Overlap:
         """What a phase does for iteration `k`."""
         found: list[StatementView] = []
         voted: ReleaseStage | None = None  # it waits for the vote of the part behind it
+        called = ""  # the call of the last part
         for place, do in enumerate(dos):
             behind = dos[place + 1] if place + 1 < len(dos) else None
             votes = isinstance(behind, RunPart) and behind.part.kind is PartKind.PROCESS and bool(self.changed)
@@ -326,11 +327,16 @@ class Overlap:
                 ]
                 voted = None
             elif isinstance(do, RunPart) and self.changed and do.part.kind is PartKind.PREPARE:
-                vote = found.pop().parts["text"].removesuffix(";") if k == "0" else self.changed
+                vote = self.changed
+                if k == "0":  # the call of the part that votes is the argument
+                    found.pop()
+                    vote = called
                 also = f", {self._given() or k}" if do.part.asks else ""
                 found.append(text_line(f"{self.names[id(do.part)]}({vote}{also});"))
             else:
                 found += self._do(do, k, last=dos is self.op.phases.epilogue)
+                has_call = isinstance(do, RunPart) and id(do.part) in self.names
+                called = self._call(do, k) if isinstance(do, RunPart) and has_call else ""
         return tuple(found)
 
     def _do(self, do: Do, k: str, *, last: bool) -> list[StatementView]:

@@ -1,7 +1,6 @@
 """Elementwise loops: over a thread's own elements of a tile, or over its rows and columns."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -26,7 +25,7 @@ from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.arrays import Arrays
 from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.copies import Copies, Place
-from tile2cu.styles.cute.expressions import CutePrinter
+from tile2cu.styles.cute.expressions import CutePrinter, Held
 from tile2cu.styles.cute.fragments import Fragments, Partition
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import COMPUTED, in_cute
@@ -46,6 +45,7 @@ class ElementLoop(ElementStatements):
     copies: Copies
     by_vectors: bool = False  # whether tensors are read and written a vector at a time
     index: str = ""  # of an element among those of the thread
+    first: str = "0"  # that of the first of its vector
     loads: list[str] = field(default_factory=list)  # of tiles of tensors to registers, before the loop
     stores: list[str] = field(default_factory=list)  # and back, behind it
     vectors: list[str] = field(default_factory=list)  # what comes before the elements of one vector
@@ -88,10 +88,11 @@ class ElementLoop(ElementStatements):
         r, c = own = (self.fragments.counter("r"), self.fragments.counter("c"))
         if not isinstance(layout, WgmmaAccumulator) or op.vector % 8 or len(op.vars) != 2:
             return None
-        self.index = own[0]
-        self._places(accesses, partition, own)
-        shared, kept, uniform = self._hoisted(op.vector // 2 * _PAIRS_APART)
-        arrays = self._as_arrays(kept, uniform, op.vector, _PAIRS_APART)
+        self.index, self.first = own[0], "0"
+        with self.printer.names.noted() as read:
+            self._places(accesses, partition, own)
+            shared, kept, uniform = self._hoisted(op.vector // 2 * _PAIRS_APART)
+            arrays = self._as_arrays(kept, uniform, op.vector, _PAIRS_APART)
         if arrays is None or self.loads or self.stores:
             self.printer.places.clear()
             self.loads.clear()
@@ -105,7 +106,7 @@ class ElementLoop(ElementStatements):
             [
                 *("CUTE_UNROLL", f"for (int {r} = 0; {r} < {rows}; ++{r}) {{"),
                 *("CUTE_UNROLL", f"for (int {c} = 0; {c} < {columns}; {c} += {op.vector}) {{"),
-                *self._first_at(lambda: f"{self.fragments.at_rowcol(partition)}({r}, {c})", lines, about),
+                *self._first_at(lambda: f"{self.fragments.at_rowcol(partition)}({r}, {c})", read, about),
                 *(*lines, "}", "}"),
             ]
         )
@@ -113,7 +114,7 @@ class ElementLoop(ElementStatements):
     def _by_element(self, partition: Partition, own: tuple[str, ...], accesses: list[Access]) -> str:
         """A loop over all elements of the thread, or over its rows and columns."""
         op = self.op
-        self.index = own[0]
+        self.index, self.first = own[0], "0"
         self._places(accesses, partition, own)
         shared = list(self._shared_by_all(accesses))
         body = self.body(op.body)
@@ -144,48 +145,46 @@ class ElementLoop(ElementStatements):
                 continue
             value = printer.names.fresh(f"{printer.names(buffer.name)}_value")
             yield f"const {in_cute(buffer.dtype.cpp)} {value} = {printer.element(buffer, indices)};  // of all elements"
-            printer.places[buffer.name, indices] = value
+            printer.places[buffer.name, indices] = Held(value)
 
     # ---- vectors ------------------------------------------------------------------------------------------------
 
     def _by_vector(self, partition: Partition, own: str, accesses: list[Access]) -> str | None:
         """A loop over vectors, and one over the elements of each; None where elements alone do."""
         op, printer, v = self.op, self.printer, self.fragments.counter("v")
-        self.index = f"{v} + {own}"
-        self._places(accesses, partition, (own,))
-        shared, kept, uniform = self._hoisted(op.vector)
-        arrays = self._as_arrays(kept, uniform, op.vector)
-        if arrays is not None:
-            each = arrays
-        else:
-            read = dict.fromkeys(part for statement in kept for part in _loads(statement.op))
-            shared += [line for load in read for line in self._hoisted_load(load, uniform, own)]
-            body, last = self.body(kept), op.vars[-1:]
-            reads_last = any(self._counts(expr, last) for expr in printed_expressions(kept))
-            at = f"get<{len(op.vars) - 1}>({self.fragments.at(partition)}({self.index}))" if reads_last else ""
-            inner = [f"const int {printer.names(last[0].name)} = {at};"] * reads_last
-            each = ["CUTE_UNROLL", f"for (int {own} = 0; {own} < {op.vector}; ++{own}) {{", *inner, *body, "}"]
+        self.index, self.first = f"{v} + {own}", v
+        with printer.names.noted() as read:
+            self._places(accesses, partition, (own,))
+            shared, kept, uniform = self._hoisted(op.vector)
+        with printer.names.noted() as read_in_each:
+            each = arrays = self._as_arrays(kept, uniform, op.vector)
+        if each is None:
+            with printer.names.noted() as read_in_each:
+                loads = dict.fromkeys(part for statement in kept for part in _loads(statement.op))
+                shared += [line for load in loads for line in self._hoisted_load(load, uniform, own)]
+                body, last = self.body(kept), op.vars[-1:]
+                if any(self._counts(expr, last) for expr in printed_expressions(kept)):
+                    at = f"get<{len(op.vars) - 1}>({self.fragments.at(partition)}({self.index}))"
+                    body = [f"const int {printer.names(last[0].name)} = {at};", *body]
+                each = ["CUTE_UNROLL", f"for (int {own} = 0; {own} < {op.vector}; ++{own}) {{", *body, "}"]
         if not (shared or arrays or self.vectors or self.stored or self.loads or self.stores):
             printer.places.clear()
             return None
         self.by_vectors = True
-        first = self._first(partition, v, [*shared, *each, *self.vectors, *self.stored])
+        about = f"of {op.vector} elements"
+        first = self._first_at(lambda: f"{self.fragments.at(partition)}({v})", read | read_in_each, about)
         size = self._size(accesses) or self.fragments.at(partition)
         opening = ["CUTE_UNROLL", f"for (int {v} = 0; {v} < size({size}); {v} += {op.vector}) {{"]
         inside = [*first, *shared, *self.vectors, *each, *self.stored]
         return "\n".join([*self.loads, *opening, *inside, "}", *self.stores])
 
-    def _first(self, partition: Partition, v: str, lines: list[str]) -> list[str]:
-        """The indices of a vector's first element that the lines read."""
-        return self._first_at(lambda: f"{self.fragments.at(partition)}({v})", lines, f"of {self.op.vector} elements")
-
-    def _first_at(self, at: Callable[[], str], lines: list[str], about: str) -> list[str]:
-        """The indices of the first element of some, whose coordinates are `at`, that the lines read."""
+    def _first_at(self, at: Callable[[], str], noted: Set[str], about: str) -> list[str]:
+        """The indices of the first element of some, whose coordinates are `at`, that are among the names `noted`."""
         names = [self.printer.names(each.name) for each in self.op.vars]
-        read = [name for name in names if any(re.search(rf"\b{name}\b", line) for line in lines)]
+        read = [(dim, name) for dim, name in enumerate(names) if name in noted]
         if not read:
             return []
-        indices = ", ".join(f"{name} = get<{names.index(name)}>({at()})" for name in read)
+        indices = ", ".join(f"{name} = get<{dim}>({at()})" for dim, name in read)
         return [f"const int {indices};  // of the first {about}"]
 
     def _hoisted(self, vector: int) -> tuple[list[str], tuple[structure.Statement, ...], Uniform]:
@@ -214,15 +213,15 @@ class ElementLoop(ElementStatements):
         if buffer.scope is Scope.GLOBAL and uniform.holds(load):
             value = self.printer.names.fresh(f"{name}_value")
             yield f"const {in_cute(buffer.dtype.cpp)} {value} = {self.printer.element(buffer, load.indices)};"
-            self.printer.places[buffer.name, load.indices] = value
+            self.printer.places[buffer.name, load.indices] = Held(value)
             return
         *outer, last = load.indices
         count = uniform.share(last) if buffer.scope is Scope.SHARED and buffer.dtype.bits == 8 else 0
         if count and buffer.memory not in uniform.written and all(map(uniform.holds, outer)):
             value = self.printer.names.fresh(f"{name}_bytes")
-            place = self.printer.place(buffer, load.indices).partition("(")
-            yield f"const auto {value} = {words.VECTOR_AT}<{count}>({place[0]}, {place[2].removesuffix(')')});"
-            self.printer.places[buffer.name, load.indices] = f"{value}[{own} / {vector // count}]"
+            tensor, at = self.printer.tensor_at(buffer, [*map(self.printer.coordinate, load.indices)])
+            yield f"const auto {value} = {words.VECTOR_AT}<{count}>({tensor}, {at});"
+            self.printer.places[buffer.name, load.indices] = Held(f"{value}[{own} / {vector // count}]")
 
     def _as_arrays(
         self, kept: tuple[structure.Statement, ...], uniform: Uniform, count: int, apart: int = 0
@@ -241,13 +240,11 @@ class ElementLoop(ElementStatements):
             text = arrays.text(each.op.value)
             if text is None:
                 return None
-            name, _, index = place.removesuffix(")").partition("(")
-            first = index.partition(" + ")[0] if " + " in index else "0"
             lines += [f"// {line}" for comment in each.source.comments for line in wrapped(comment, BODY_WIDTH)]
             if apart:
-                lines.append(f"{words.SET_COLUMNS}<{count}>({name}, {index}, {text});")
+                lines.append(f"{words.SET_COLUMNS}<{count}>({place.tensor}, {place.index}, {text});")
             else:
-                lines.append(f"{words.ARRAY_AT}<{count}>({name}, {first}) = {text};")
+                lines.append(f"{words.ARRAY_AT}<{count}>({place.tensor}, {place.first}) = {text};")
         return [*arrays.lines, *lines]
 
     def _dots(self, op: structure.DotsOfFour) -> str:
@@ -303,19 +300,19 @@ class ElementLoop(ElementStatements):
             elif buffer.scope in _MEMORY and len(own) == 2:
                 self._columns_of_tensor(each, accesses, partition, own[1])
 
-    def _fragment(self, buffer: Buffer, indices: tuple[Expr, ...], own: tuple[str, ...]) -> str:
+    def _fragment(self, buffer: Buffer, indices: tuple[Expr, ...], own: tuple[str, ...]) -> Held:
         layout, loop, variables = self._layout(buffer), self.op.layout, self.op.vars
         name = self.printer.names(buffer.name)
         if isinstance(layout, Replicated):
-            return f"{name}({', '.join(map(self.printer.coordinate, indices))})"
+            return Held(name, ", ".join(map(self.printer.coordinate, indices)))
         if layout == loop and indices == tuple(variables):
             if len(own) == 1:
-                return f"{name}({self.index})"
-            return f"{self.fragments.rowcol(name)}({', '.join(own)})"
+                return Held(name, self.index, self.first)
+            return Held(self.fragments.rowcol(name), ", ".join(own))
         if isinstance(layout, Slice) and len(own) == 2 and slice_of(loop, layout.kept) == layout:
             (kept,) = layout.kept
             if indices == (variables[kept],):
-                return f"{name}({own[kept]})"
+                return Held(name, own[kept])
         raise unsupported(f"an element of {buffer.name} that another thread holds", self.op.source.span)
 
     def _tile_of_tensor(
@@ -350,7 +347,7 @@ class ElementLoop(ElementStatements):
             self.vectors.append(f"Tensor {name} = {declared};")
             if writes:
                 self.stored.append(f"{words.STORE_VECTOR}<{n}>({store}{{}}, {name}, {arguments}, {v});")
-            self.printer.places[buffer.name, indices] = f"{name}({self.fragments.counter('e')})"
+            self.printer.places[buffer.name, indices] = Held(name, self.fragments.counter("e"))
         else:
             declared = f"{words.PARTITION_FRAGMENT}<{element}>({partition.name}{{}}, {partition.shape})"
             self.loads.append(f"Tensor {name} = {declared};")
@@ -358,7 +355,7 @@ class ElementLoop(ElementStatements):
                 self.loads.append(f"{words.LOAD_TILE}({load}{{}}, {arguments}, {name});")
             if writes:
                 self.stores.append(f"{words.STORE_TILE}({store}{{}}, {name}, {arguments});")
-            self.printer.places[buffer.name, indices] = f"{name}({self.index})"
+            self.printer.places[buffer.name, indices] = Held(name, self.index, self.first)
         self.by_vectors = True
 
     def _columns_of_tensor(self, access: Access, accesses: list[Access], partition: Partition, own: str) -> None:
@@ -380,7 +377,7 @@ class ElementLoop(ElementStatements):
         self.loads.append(f"Tensor {name} = make_tensor<{in_cute(buffer.dtype.cpp)}>(size<1>({at}));")
         start = self.printer.coordinate(place.start[-1])
         self.loads.append(f"{words.LOAD_VALUES}<1, {vector}>({place.tensor}, {start}, {at}, {name});")
-        self.printer.places[access.key] = f"{name}({own})"
+        self.printer.places[access.key] = Held(name, own)
 
     def _is_bound(self, access: Access) -> bool:
         """Whether an element is written under no other condition than that it is in bounds, which stores ask, too."""
@@ -418,8 +415,7 @@ class ElementLoop(ElementStatements):
     def _size(self, accesses: list[Access]) -> str:
         """A tensor of as many elements as the thread has; empty where no statement names one."""
         held = [self.printer.names(a.buffer.name) for a in accesses if self._layout(a.buffer) == self.op.layout]
-        suffix = f"({self.index})"
-        loaded = (text.removesuffix(suffix) for text in self.printer.places.values() if text.endswith(suffix))
+        loaded = (each.tensor for each in self.printer.places.values() if each.index == self.index)
         return next(iter((*held, *loaded)), "")
 
     def _indices(self, partition: Partition, own: tuple[str, ...], *, reads: bool, memory: bool) -> Iterator[str]:
@@ -449,10 +445,6 @@ class ElementLoop(ElementStatements):
         if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
             return False
         return expr in (among or self.op.vars) or any(self._counts(each, among) for each in children(expr))
-
-    def in_style(self, text: str) -> str:
-        """The text with CuTe's names of element types."""
-        return in_cute(text)
 
     def other(self, op: ops.Op) -> str:
         """Errors: T2C-E034."""

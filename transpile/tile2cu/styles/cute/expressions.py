@@ -16,6 +16,21 @@ _PRIMARY = 12
 _OF_ANY_TYPE = ("infinity", "cast", "reinterpret", "if_then_else")
 
 
+@dataclass(frozen=True)
+class Held:
+    """An element that a loop holds in registers: of a `tensor` at `index`, or a value by its name.
+
+    `first` is the index of the first element that is held next to it.
+    """
+
+    tensor: str
+    index: str = ""
+    first: str = "0"
+
+    def __str__(self) -> str:
+        return f"{self.tensor}({self.index})" if self.index else self.tensor
+
+
 @dataclass
 class CutePrinter(Printer):
     """Prints elements of CuTe's tensors: `places` has those that a loop holds in registers, by buffer and indices.
@@ -24,7 +39,7 @@ class CutePrinter(Printer):
     predicated where a dimension is `checked`, unless a condition that is `known` to hold implies that it is in bounds.
     """
 
-    places: dict[tuple[str, tuple[Expr, ...]], str] = field(default_factory=dict)
+    places: dict[tuple[str, tuple[Expr, ...]], Held] = field(default_factory=dict)
     checked: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
     known: list[Expr] = field(default_factory=list)
     everywhere: frozenset[str] = frozenset()
@@ -35,7 +50,7 @@ class CutePrinter(Printer):
         """One element; of a tensor that is checked its value, which is zero outside."""
         held = self.places.get((buffer.name, tuple(indices)))
         if held is not None:
-            return held
+            return str(held)
         checked = self._checked(buffer, indices)
         if any(checked):
             return (
@@ -76,7 +91,7 @@ class CutePrinter(Printer):
         """The same, assignable."""
         held = self.places.get((buffer.name, tuple(indices)))
         if held is not None:
-            return held
+            return str(held)
         if buffer.scope in (Scope.LOCAL, Scope.BARRIER):
             return super().element(buffer, indices)
         if buffer.name in self.everywhere:
@@ -88,10 +103,14 @@ class CutePrinter(Printer):
 
     def _at(self, buffer: Buffer, inside: list[str]) -> str:
         """A tensor, or a shared tile of the current stage, at coordinates."""
+        return "{}({})".format(*self.tensor_at(buffer, inside))
+
+    def tensor_at(self, buffer: Buffer, inside: list[str]) -> tuple[str, str]:
+        """(a tensor, or a shared tile of the current stage, coordinates in it)."""
         stage = self.stages.get(buffer.name)
         swizzled = buffer.scope is Scope.SHARED and self.elements_of is not None
         name = self.elements_of(buffer) if swizzled and self.elements_of else self.names(buffer.name)
-        return f"{name}({', '.join([*inside, *([stage] if stage else [])])})"
+        return name, ", ".join([*inside, *([stage] if stage else [])])
 
     def row(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[str, str]:
         """(the row of a shared tile in which an element is, its index there)."""

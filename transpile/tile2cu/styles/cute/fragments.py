@@ -146,8 +146,7 @@ class Fragments:
         first = next((self.mmas[each.tile.name] for each in self._mma_of(layout)), None)
         if first is not None and first.instruction.unit is MmaUnit.WARPGROUP:
             return self.of_warpgroups(first, layout)
-        atom = wgmma.any_atom(layout, FLOAT32, span)
-        return wgmma.tiled_mma(layout, atom, int(atom.split("x")[1]), 16, span)
+        return wgmma.mma_of_any(layout, FLOAT32, span)
 
     def of_warpgroups(self, op: ops.Mma, layout: WgmmaAccumulator) -> str:
         """The TiledMMA of an MMA of warpgroups."""
@@ -226,21 +225,20 @@ class Fragments:
 
     def rowcol(self, tile: str) -> str:
         """A fragment as rows and columns."""
-        return self._view(tile, "rowcol", f"Tensor @ = {words.ROWCOL}({tile});  // (rows, columns) of this thread")
+        name = self.own(tile, "rowcol")
+        self.views[name] = f"Tensor {name} = {words.ROWCOL}({tile});  // (rows, columns) of this thread"
+        return name
 
     def at(self, partition: Partition) -> str:
         """The coordinates of a thread's elements in the tile."""
-        call = f"{words.COORDINATES}({partition.name}{{}}, {partition.shape})"
-        return self._view(partition.of, "at", f"const Tensor @ = {call};")
+        name = self.own(partition.of, "at")
+        self.views[name] = f"const Tensor {name} = {words.COORDINATES}({partition.name}{{}}, {partition.shape});"
+        return name
 
     def at_rowcol(self, partition: Partition) -> str:
         """The same as rows and columns."""
-        at = self.at(partition)
-        return self._view(partition.of, "at_rowcol", f"const Tensor @ = {words.ROWCOL}({at});")
-
-    def _view(self, tile: str, suffix: str, text: str) -> str:
-        name = self.own(tile, suffix)
-        self.views.setdefault(name, text.replace("@", name))
+        at, name = self.at(partition), self.own(partition.of, "at_rowcol")
+        self.views[name] = f"const Tensor {name} = {words.ROWCOL}({at});"
         return name
 
     # ---- declarations -------------------------------------------------------------------------------------------

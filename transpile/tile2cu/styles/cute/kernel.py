@@ -43,7 +43,7 @@ from tile2cu.styles.cute.producer import Role
 from tile2cu.styles.cute.reductions import Reductions
 from tile2cu.styles.cute.shared import SharedTiles
 from tile2cu.styles.cute.support import unsupported
-from tile2cu.styles.cute.types import SUPPORTED, in_cute
+from tile2cu.styles.cute.types import SUPPORTED
 
 OfProducer = (
     producer_ops.Produce
@@ -233,7 +233,7 @@ class CuteKernel(Parts):
             case _:
                 text, left_out = self._text(op), (Streams,) if self.copies.evicts(op) else (Evicts, Streams)
         claims = (each for each in op.claims if not isinstance(each, left_out))
-        return text_line(in_cute(text), 0, tuple(comment(each, self.printer.names) for each in claims))
+        return text_line(text, 0, tuple(comment(each, self.printer.names) for each in claims))
 
     def _of_group(self, op: structure.OfGroup) -> StatementView:
         outside, self._group = self._group, op.group

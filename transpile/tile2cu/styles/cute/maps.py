@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tile2cu.core.expr import Expr, Var, static_value, walk
+from tile2cu.core.expr import Const, Expr, Named, Var, static_value, walk
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Region
 from tile2cu.core.span import Span
@@ -11,7 +11,7 @@ from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.kernel import Kernel
 from tile2cu.styles.base.comments import rule_line
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.shared import type_place_of
+from tile2cu.styles.base.shared import struct_of
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import NO_SECTION, Declaration, Section
 from tile2cu.styles.cute import vocabulary as words
@@ -177,12 +177,12 @@ class Maps:
         """The layout in shared memory of what one instruction, or a lane, moves."""
         if isinstance(op, copy_ops.TmaLoad | copy_ops.TmaCopy):
             tile = op.dst if isinstance(op, copy_ops.TmaLoad) else op.dst.buffer
-            place = type_place_of(tile.name, self.plan.overlay, self.printer.names).rpartition("::")[0]
+            place = struct_of(tile.name, self.plan.overlay, self.printer.names)
             layout = f"{place}::{self.fragments.own(self.printer.names(tile.name), 'layout')}{{}}"
             return f"take<0, 2>({layout})" if self.printer.stages.get(tile.name) or tile.rank == 3 else layout
         (staging,) = (each for each in self.plan.staging if each.name == op.staging)
         if _is_transposed(op):
-            place = type_place_of(staging.name, self.plan.overlay, self.printer.names).rpartition("::")[0]
+            place = struct_of(staging.name, self.plan.overlay, self.printer.names)
             return f"{place}::{self.fragments.own(self.printer.names(staging.name), 'layout')}{{}}"
         columns = staging.layout.extents[1] // self.fragments.warpgroups_along_n(self.fragments.layout(op.src))
         return staging_box(staging.layout, in_cute(staging.dtype.cpp), columns)
@@ -214,9 +214,10 @@ def _strides(tensor: Buffer, printer: Printer) -> list[str]:
 
 def row_major(inner: tuple[Expr, ...], printer: Printer) -> str:
     """The stride of a dimension in front of others."""
-    first, *more = (printer.index(each) for each in inner)
-    factors = (each if each.replace("_", "").isalnum() else f"({each})" for each in more)
-    return " * ".join([f"int64_t({first})", *factors])
+    first, *more = inner
+    texts = ((printer.index(each), isinstance(each, Const | Named | Var)) for each in more)
+    factors = (text if is_name else f"({text})" for text, is_name in texts)
+    return " * ".join([f"int64_t({printer.index(first)})", *factors])
 
 
 def _sizes(tensor: Buffer) -> tuple[Var, ...]:

@@ -11,7 +11,7 @@ from tile2cu.plan import producer_ops
 from tile2cu.plan.producer_ops import Iterations, Ring
 from tile2cu.plan.roles import Fed, PathToLoop, Producer
 from tile2cu.styles.base.barriers import SlabWords, barrier_table, barriers_name, numbered
-from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.loops import FromZero
 from tile2cu.styles.base.roles import SOONER, Notes, members
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
@@ -133,7 +133,7 @@ class Role:
                 counted = self._counted(loop)
             prologue = () if meanwhile else self._prologue(one=False)
             body = (self._by_one((*prologue, *self._states(), loads)),)
-            note = (heading((producer.loop,))[-1], self.notes.at_top())  # the user comments the loop itself
+            note = (kernel.heading((producer.loop,))[-1], self.notes.at_top())  # the user comments the loop itself
         sooner: tuple[StatementView, ...] = ()
         if meanwhile:
             (issued,) = self._prologue(one=True)
@@ -147,7 +147,7 @@ class Role:
         """What is visited, and the way there."""
         given, names = way.visiting, self.names
         persistent = self.producer.persistent is not None  # then shared memory holds it: its type is outside
-        parts = {**called(given, names), "fields": "" if persistent else members(given.values, names)}
+        parts = {**called(given, names), "fields": "" if persistent else members(given.values, self.kernel.printer)}
         text = PUBLISHED if persistent else ITERATIONS if given.iterations else TILES
         about = tuple(wrapped(text, BODY_WIDTH))
         return StatementView(
@@ -261,7 +261,7 @@ class Role:
         indices = (text_line(each.text, 0, each.comments) for each in self.indices)
         body = (*indices, *self.kernel.views(self.producer.hoisted), text_line(text))
         printer.fields = printer.fields | {var: f"{names('__work')}.{names(var.name)}" for var in values}
-        fields = "" if persistent.queue else members(values, names)
+        fields = "" if persistent.queue else members(values, self.kernel.printer)
         parts = {"type": names("__WorkTile"), "each": names("__work_tile"), "fields": fields}
         return StatementView("work_tile", parts, body=body)
 

@@ -11,7 +11,7 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.styles.base.barriers import barriers_name, of_first_part
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.shared import PASSES_FRAGMENT, overlaid, passes_values, place_of, type_place_of
+from tile2cu.styles.base.shared import PASSES_FRAGMENT, overlaid, passes_values, place_of, struct_of
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
@@ -260,8 +260,8 @@ class SharedTiles:
     def _named(self, each: shared.SharedTile, tile: Buffer) -> Declaration:
         names, overlay = self.printer.names, self.plan.overlay
         data = f"make_smem_ptr({place_of(tile.name, overlay, names)}.data())"
-        inside = type_place_of(tile.name, overlay, names).rpartition("::")[0]
+        inside = struct_of(tile.name, overlay, names)
         layout = f"{inside}::{self.own(names(tile.name), 'layout')}"
-        modes = [*map(self.printer.index, tile.shape), *(["stage"] if each.stages else [])]
+        modes = [*map(self.printer.in_comments.index, tile.shape), *(["stage"] if each.stages else [])]
         shape = ", ".join([*modes[1:], modes[0]] if is_stacked(tile, each.layout) else modes)
         return Declaration(f"Tensor {names(tile.name)} = make_tensor({data}, {layout}{{}});  // ({shape})")

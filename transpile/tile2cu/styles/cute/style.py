@@ -11,6 +11,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.layouts import has_tv_layout
 from tile2cu.styles.base.names import names_in
 from tile2cu.styles.base.roles import work_types
 from tile2cu.styles.base.tensor_map import TensorMap
@@ -18,7 +19,7 @@ from tile2cu.styles.base.view import KernelParts, Limit
 from tile2cu.styles.cute import maps as map_texts
 from tile2cu.styles.cute import support
 from tile2cu.styles.cute.kernel import CuteKernel
-from tile2cu.styles.cute.types import in_cute
+from tile2cu.styles.cute.types import TYPES
 from tile2cu.styles.cute.vocabulary import ALL_NAMES, RESERVED
 from tile2cu.targets import Target
 
@@ -36,6 +37,9 @@ class Cute:
     )
     printing_own = ""
     checked_by = "--device ptx"
+    types = TYPES
+    library = "cute/ of CUTLASS"
+    flags = "--expt-relaxed-constexpr -DNDEBUG"
     unaligned = "they are of single elements"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
@@ -64,10 +68,6 @@ class Cute:
             return ("cute_ping_pong.h",)
         return ("cute_sm90.h",) if any(map(_by_hardware, launches)) else ("cute.h",)
 
-    def in_style(self, text: str) -> str:
-        """The text with CuTe's names of element types."""
-        return in_cute(text)
-
     def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
         """None: the functions that make maps show their modes."""
         return ()
@@ -85,7 +85,7 @@ class Cute:
         if resolved.program.user_code:
             raise support.unsupported("inline user code", resolved.launch.span)
         plan = kernel(resolved)
-        cute = CuteKernel(plan, printer, Constants.of(resolved), resolved.program.source.name, maps)
+        cute = CuteKernel(plan, printer, Constants.of(resolved, printer.names), resolved.program.source.name, maps)
         start = cute.early_exit(plan.early, plan.grid.blocks, cute.printer)
         leading = cute.leading()
         body = cute.body()  # it decides on the tiled copies and views
@@ -101,6 +101,8 @@ class Cute:
             fragments=cute.tensors(),
             body=body,
             start=start,
+            places=tuple(cute.places),
+            tv_layouts=any(map(has_tv_layout, cute.fragments.partitions)),
         )
 
 

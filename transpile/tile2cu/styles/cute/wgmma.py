@@ -22,11 +22,12 @@ _TYPES = {
 }
 _ACCUMULATORS = {"float16": "F16", "float32": "F32", "int32": "S32"}
 _COLUMNS = (8, 16, 32, 64, 96, 128, 192, 256)  # of the atoms that CuTe has without its extended shapes
+_K_MAJOR = "GMMA::Major::K"
 
 
 def major(*, k_is_contiguous: bool) -> str:
     """How an operand in shared memory is stored."""
-    return "GMMA::Major::K" if k_is_contiguous else "GMMA::Major::MN"
+    return _K_MAJOR if k_is_contiguous else "GMMA::Major::MN"
 
 
 def operands(op: ops.Mma) -> str:
@@ -50,18 +51,18 @@ def atom_name(instruction: MmaInstruction, majors: tuple[str, str], *, a_in_regi
     name = f"SM90_64x{n}x{k}_{d}{a}{b}_{'RS' if a_in_registers else 'SS'}"
     if operands[0].bytes == 2:
         return f"{name}<{', '.join(majors)}>"
-    if any(each.endswith("MN") for each in majors):
+    if majors != (_K_MAJOR, _K_MAJOR):
         raise unsupported("a wgmma of operands that are not 16 bits wide and not contiguous along K", span)
     return f"{name}_TN" + ("" if d == "S32" else "<>")
 
 
-def any_atom(layout: WgmmaAccumulator, dtype: DType, span: Span) -> str:
-    """An atom whose accumulator a fragment has that no MMA writes."""
+def mma_of_any(layout: WgmmaAccumulator, dtype: DType, span: Span) -> str:
+    """The TiledMMA whose accumulator a fragment has that no MMA writes."""
     cols = layout.cols // layout.along_n
     n = next((each for each in reversed(_COLUMNS) if cols % each == 0), None)
     if n is None:
         raise unsupported(f"the layout WgmmaAccumulator of {cols} columns of {dtype}", span)
-    return f"SM90_64x{n}x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>"
+    return tiled_mma(layout, f"SM90_64x{n}x16_F32F16F16_SS<{_K_MAJOR}, {_K_MAJOR}>", n, 16, span)
 
 
 def tiled_mma(layout: WgmmaAccumulator, atom: str, n: int, k: int, span: Span) -> str:

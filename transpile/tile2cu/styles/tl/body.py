@@ -184,10 +184,9 @@ class Body(Parts):
             "into": "",
             "indices": ", ".join(f"auto {names(v.name)}" if v in op.used else "auto" for v in op.vars),
         }
-        with packets(op, self.printer, any_order=op.any_order):
+        with packets(op, self.printer, any_order=op.any_order), names.noted() as noted:
             body = tuple(self.statement(each, list(each.source.comments)) for each in op.body)
-        shown = " ".join(str(view.parts) for view in body)
-        said = tuple(about for name, about in tl.SAID_OF_NAMES.items() if name in shown)
+        said = tuple(about for name, about in tl.SAID_OF_NAMES.items() if name in noted)
         claims = [comment(claim, names) for claim in op.claims if not isinstance(claim, StoredLast)]
         comments = (*claims, *said)
         if op.stores_last:

@@ -100,11 +100,10 @@ def _prefetched(op: Prefetch, texts: Texts, body: Parts, inside: bool) -> tuple[
     lines = [*wrapped(f"{about}  [{op.rule}]", BODY_WIDTH)]
     declared = [f"// {line}" for line in lines] + [tile.declaration for tile in tiles.values()]
     part = {"name": load, "argument": k, "variable": texts.variable}
-    known = trips.isdigit() and int(trips) > 0
     return (
         text_line("\n".join(declared)),
         StatementView("part", part, body=loads),
-        text_line(f"{load}(0);" if known else f"if ({trips} > 0) {load}(0);"),
+        text_line(f"{load}(0);" if texts.certain else f"if ({trips} > 0) {load}(0);"),
     )
 
 

@@ -36,7 +36,7 @@ def dots_of_four(op: DotsOfFour, printer: Printer) -> str:
     packed = f"{tl.UNPACK_UINT2}({printer.tile(dot.packed)}({place})){less}"
     quads = f"{tl.GROUPS_OF_4}({printer.tile(dot.tile)}, {printer.index(dot.sum.indices[-1])})"
     name = tl.DP4A_TOTAL if dot.in_total else tl.DP4A
-    return f"{sum_} = {name}({packed}, {quads}, {sum_});"
+    return f"{sum_} = {printer.names.noting(name)}({packed}, {quads}, {sum_});"
 
 
 def let(op: Let, printer: Printer) -> str:

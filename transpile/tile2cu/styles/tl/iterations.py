@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tile2cu.core.program import Buffer
 from tile2cu.plan.producer_ops import Iterations
 from tile2cu.styles.base.barriers import numbered
+from tile2cu.styles.base.comments import bracketed
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import FromZero
@@ -18,16 +19,17 @@ from tile2cu.styles.tl.vocabulary import MAX
 class Texts:
     """How a loop's iterations are written: the number of one, `k`, which counts from 0, and the trip count.
 
-    `stage` is the pipeline's where that continues from loop to loop, `stages` names its depth. `before`, added to `k`,
-    counts the iterations of tiles of work that are done; `first_before` those of a published tile, if the loop
+    `stage` is the pipeline's where that continues from loop to loop, `stages` names its depth. `done_before`, added to
+    `k`, count the iterations of tiles of work that are done; `first_done_before` those of a published tile, if the loop
     `publishes` one. `variable` declares the user's own; `count` is a name for the trip count `trips`. `counted`: the
-    loop runs several times. `may_be_negative`: the trip count, of a loop that then does not run.
+    loop runs several times. `may_be_negative`: the trip count, of a loop that then does not run; `certain`: it is a
+    number, and not 0.
     """
 
     k: str
     stage: str
-    before: str
-    first_before: str
+    done_before: tuple[str, ...]
+    first_done_before: tuple[str, ...]
     publishes: bool
     stages: str
     trips: str
@@ -35,7 +37,18 @@ class Texts:
     variable: str
     counted: bool
     may_be_negative: bool
+    certain: bool
     pipeline: str
+
+    @property
+    def before(self) -> str:
+        """What is in front of `k` in a sum."""
+        return "".join(f"{each} + " for each in self.done_before)
+
+    @property
+    def first_before(self) -> str:
+        """The same for a published tile."""
+        return "".join(f"{each} + " for each in self.first_done_before)
 
     @property
     def done(self) -> str:
@@ -74,20 +87,20 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
     k, stages = loop.k, constants.stages(of.stages)
     stage = numbered("stage", of, printer.names) if of.continues else ""
     outside, publishes = (printer.stages, printer.counts), bool(of.published)
-    before = "k_base + " if of.persistent or of.counted else ""  # rings count all tiles of work, all runs of the loop
-    first_before = f"{before}tile_iter + " if publishes else before  # and a stage that ends a tile of work
+    before = ("k_base",) * (of.persistent or of.counted)  # rings count all tiles of work, all runs of the loop
+    first_before = (*before, *("tile_iter",) * publishes)  # and a stage that ends a tile of work
     if publishes and of.loading:  # who finds the iterations counts them there
         k, counted, first_counted = "k_base", "k_base", "k_base + tile_iter"
     else:
-        counted, first_counted = f"{before}{k}", f"{first_before}{k}"
+        counted, first_counted = " + ".join((*before, k)), " + ".join((*first_before, k))
     printer.counts = {tile.name: first_counted if tile in of.published else counted for tile in of.tiles}
-    operands = {name: f"({count})" if " " in count else count for name, count in printer.counts.items()}
+    operands = {name: bracketed(count) for name, count in printer.counts.items()}
     printer.stages = outside[0] | {tile.name: stage or f"{operands[tile.name]} % {stages}" for tile in of.tiles}
     yield Texts(
         k=k,
         stage=stage,
-        before=before,
-        first_before=first_before,
+        done_before=before,
+        first_done_before=first_before,
         publishes=publishes,
         stages=stages,
         trips=loop.trips,
@@ -95,6 +108,7 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
         variable=loop.variable,
         counted=of.counted,
         may_be_negative=of.may_be_negative,
+        certain=loop.certain,
         pipeline=numbered("pipeline", of, printer.names),
     )
     printer.stages, printer.counts = outside

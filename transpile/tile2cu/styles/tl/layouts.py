@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tile2cu.core.expr import Expr
+from tile2cu.core.expr import Expr, int_const
 from tile2cu.core.layout import (
     SLICES,
     Blocked,
@@ -22,7 +22,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.layouts import described, of_alternating, of_interleaved
+from tile2cu.styles.base.layouts import described, has_tv_layout, of_alternating, of_interleaved
 from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.base.vocabulary import NAMESPACE
@@ -31,11 +31,12 @@ from tile2cu.styles.tl import vocabulary as tl
 
 @dataclass(frozen=True)
 class _Alias:
-    """A name for a layout, as tiles of one shape have it. Extents are spelled as the user does."""
+    """A name for a layout, as tiles of one shape have it. Extents are `spelled` as the user does."""
 
     name: str
     layout: FragmentLayout
-    extents: tuple[str, ...]
+    extents: tuple[Expr, ...]
+    spelled: tuple[str, ...]
     reason: str
     loop: str = ""  # over what, where it is no tile's
     users: list[Buffer] = field(default_factory=list)
@@ -55,14 +56,14 @@ class Layouts:
         self.aliases: list[_Alias] = []
         for fragment in registers.fragments:
             assert fragment.layout is not None
-            extents = self._spelled(fragment.tile.shape)
-            alias = self._find(fragment.layout, extents)
-            alias = alias or self._add(fragment.layout, extents, fragment.tile.name, fragment.rule)
+            shape = fragment.tile.shape
+            alias = self._find(fragment.layout, self._spelled(shape))
+            alias = alias or self._add(fragment.layout, shape, fragment.tile.name, fragment.rule)
             alias.users.append(fragment.tile)
         for loop in registers.loops:
             if self._of(loop.layout) is None:
                 name, over = "".join(loop.over), ", ".join(loop.over)
-                self._add(loop.layout, self._spelled(loop.extents), name, loop.rule, over)
+                self._add(loop.layout, loop.extents, name, loop.rule, over)
 
     def of_tile(self, tile: Buffer) -> str:
         """The name of a fragment's layout."""
@@ -74,22 +75,24 @@ class Layouts:
         assert alias is not None, "every loop's layout has a name"
         return alias.name
 
-    def _add(self, layout: FragmentLayout, extents: tuple[str, ...], wish: str, reason: str, loop: str = "") -> _Alias:
-        alias = _Alias(self.printer.names.fresh(f"{wish}_layout"), layout, extents, reason, loop)
+    def _add(self, layout: FragmentLayout, extents: tuple[Expr, ...], wish: str, reason: str, loop: str = "") -> _Alias:
+        name = self.printer.names.fresh(f"{wish}_layout")
+        alias = _Alias(name, layout, extents, self._spelled(extents), reason, loop)
         self.aliases.append(alias)
         return alias
 
-    def _find(self, layout: FragmentLayout, extents: tuple[str, ...]) -> _Alias | None:
+    def _find(self, layout: FragmentLayout, spelled: tuple[str, ...]) -> _Alias | None:
         """The name of a layout at a shape; a slice is stated by what it is a slice of, for any shape."""
         same = (alias for alias in self.aliases if alias.layout == layout)
-        return next((alias for alias in same if alias.extents == extents or isinstance(layout, Slice)), None)
+        return next((alias for alias in same if alias.spelled == spelled or isinstance(layout, Slice)), None)
 
     def _of(self, layout: FragmentLayout) -> _Alias | None:
         """The first name of a layout."""
         return next((alias for alias in self.aliases if alias.layout == layout), None)
 
     def _spelled(self, extents: tuple[Expr, ...]) -> tuple[str, ...]:
-        return tuple(map(self.printer.index, extents))
+        """What tells extents apart."""
+        return tuple(map(self.printer.in_comments.index, extents))
 
     def section(self) -> Section:
         """One alias a layout, after those it is a slice of."""
@@ -106,6 +109,11 @@ class Layouts:
             title += f"; up to {operands} for operands of a GEMM"
         section = Section(rule_line(title), tuple(map(self._declared, ordered)))
         return with_sum(section, self.registers, self.printer.names)
+
+    @property
+    def in_tv(self) -> bool:
+        """Whether comments have a TV layout."""
+        return any(has_tv_layout(alias.layout) for alias in self.aliases)
 
     def _declared(self, alias: _Alias) -> Declaration:
         users = ", ".join(name for tile in alias.users for name in self._fragments_of(tile))
@@ -167,19 +175,20 @@ class Layouts:
         """Whether such a tile is loaded for them, not computed."""
         return any(tile is each for each in self.registers.loaded)
 
-    def _type(self, layout: FragmentLayout, extents: tuple[str, ...]) -> str:
+    def _type(self, layout: FragmentLayout, extents: tuple[Expr, ...]) -> str:
         """The C++ type of a layout."""
+        index = self.printer.index
         match layout:
             case MmaAccumulator() | MmaOperandA():
-                rows, cols = extents
+                rows, cols = map(index, extents)
                 kind = "MmaAccumulator" if isinstance(layout, MmaAccumulator) else "MmaOperandA"
                 return f"{NAMESPACE}{kind}<{rows}, {cols}, {tl.WARPS}<{layout.warps.m}, {layout.warps.n}>>"
             case MmaOperandB():
-                rows, cols = extents
+                rows, cols = map(index, extents)
                 kind = "MmaTransposedOperandB" if layout.transposed else "MmaOperandB"
                 return f"{NAMESPACE}{kind}<{rows}, {cols}, {tl.WARPS}<{layout.warps.m}, {layout.warps.n}>>"
             case MfmaAccumulator() | MfmaOperandA():
-                rows, cols = extents
+                rows, cols = map(index, extents)
                 users = self._users(layout)
                 is_operand = users and all(self._is_operand(tile) and self._is_loaded(tile) for tile in users)
                 kind = "MfmaOperandA" if is_operand or isinstance(layout, MfmaOperandA) else "MfmaAccumulator"
@@ -188,22 +197,22 @@ class Layouts:
                 warps = f"{tl.WARPS}<{layout.warps.m}, {layout.warps.n}>"
                 return f"{NAMESPACE}{kind}<{rows}, {cols}, {warps}{interleave}{shape}>"
             case WgmmaAccumulator():
-                rows, cols = extents
+                rows, cols = map(index, extents)
                 groups = self._warpgroups(layout.along_m)
                 if layout.along_n > 1:
                     groups += f", {self._warpgroups(layout.along_n)}"
                 return f"{tl.WGMMA_ACCUMULATOR}<{rows}, {cols}, {groups}>"
             case Blocked():
-                shape, threads = ", ".join(extents), ", ".join(map(str, layout.threads))
+                shape, threads = ", ".join(map(index, extents)), ", ".join(map(str, layout.threads))
                 each = f"{layout.vector}, {layout.rows}" if layout.rows > 1 else str(layout.vector)
                 return f"{tl.BLOCKED}<{tl.SHAPE}<{shape}>, {tl.SHAPE}<{threads}>, {each}>"
             case Replicated():
-                return f"{tl.REPLICATED}<{tl.SHAPE}<{', '.join(extents)}>>"
+                return f"{tl.REPLICATED}<{tl.SHAPE}<{', '.join(map(index, extents))}>>"
             case Slice():
                 return self._slice(layout)
             case SplitColumns():
                 of = self._named(layout.of)
-                return f"{tl.SPLIT_COLUMNS_LAYOUT}<{of}, {extents[2]}>"
+                return f"{tl.SPLIT_COLUMNS_LAYOUT}<{of}, {index(extents[2])}>"
             case _:
                 raise TypeError(f"no C++ type for {layout}")
 
@@ -223,4 +232,4 @@ class Layouts:
     def _named(self, layout: FragmentLayout) -> str:
         """A layout's name, or else its type, in numbers."""
         alias = self._of(layout)
-        return alias.name if alias is not None else self._type(layout, tuple(map(str, layout.shape)))
+        return alias.name if alias is not None else self._type(layout, tuple(map(int_const, layout.shape)))

@@ -169,6 +169,7 @@ class _Loop:
         first = k == "0"
         found: list[StatementView] = []
         vote = ""  # a release that waits for the vote of the part behind it
+        called = ""  # the call of the last part
         for place, do in enumerate(dos):
             behind = dos[place + 1] if place + 1 < len(dos) else None
             voting = isinstance(behind, RunPart) and behind.part.kind is PartKind.PROCESS and bool(self.changed)
@@ -185,10 +186,14 @@ class _Loop:
                     vote = ""
                 case RunPart(part=part) if self.changed and part.kind is PartKind.PREPARE:
                     asked = f", {given}" if part.asks else ""
-                    voted = found.pop().parts["text"].removesuffix(";") if first else self.changed
+                    voted = self.changed
+                    if first:  # the call of the part that votes is the argument
+                        found.pop()
+                        voted = called
                     found.append(self.line(f"{self.names[id(part)]}({voted}{asked});"))
                 case RunPart(part=part):
                     found += self._run(do, part, k, given)
+                    called = self._call(part, _number(do, k), given) if id(part) in self.names else ""
                 case _:
                     found += self._other(do, k)
         return tuple(found)
@@ -216,7 +221,7 @@ class _Loop:
             case RunStatement(statement=statement):
                 return [self.body.statement(statement, [])]
             case AwaitLoads():
-                return [self.line(f"pipeline.consumer_wait({_stage(self.texts.before, k)});")]
+                return [self.line(f"pipeline.consumer_wait({_stage(self.texts.done_before, k)});")]
             case ReleaseStage():
                 return [self.line(self._release(do, k))]
             case AwaitMmas(results=results, pending=pending, shift=shift):
@@ -235,7 +240,7 @@ class _Loop:
         """The call that releases a stage, `after` a value is known."""
         ring, texts, names = do.ring, self.texts, self.body.printer.names
         name = pipeline_name(ring.tile, names) if ring is not None else "pipeline"
-        before = texts.first_before if ring is not None and ring.publishes else texts.before
+        before = texts.first_done_before if ring is not None and ring.publishes else texts.done_before
         stage = _stage(before, _number(do, k))
         if after and not do.waits_for_loads:
             first = tuple(names(tile.name) for tile in self.op.first)
@@ -250,9 +255,9 @@ def _number(do: Do, k: str) -> str:
     return f"{k} - 1" if do.shift else k
 
 
-def _stage(before: str, k: str) -> str:
+def _stage(before: tuple[str, ...], k: str) -> str:
     """An iteration as its pipeline counts."""
-    return before.removesuffix(" + ") or "0" if k == "0" else f"{before}{k}"
+    return " + ".join(before) or "0" if k == "0" else " + ".join((*before, k))
 
 
 def _run_if_any(loop: _Loop, count: str) -> tuple[StatementView, ...]:

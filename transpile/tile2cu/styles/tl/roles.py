@@ -7,7 +7,7 @@ from tile2cu.core.shared_memory import ACTIVE_ROW
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.roles import PathToLoop, Producer
 from tile2cu.styles.base.barriers import SlabWords, barrier_table, barriers_name, numbered, of_first_part
-from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.overlap import comment_lines
 from tile2cu.styles.base.roles import SOONER, Notes, members
@@ -47,7 +47,7 @@ class Roles:
         ]
         sooner = (replace(self._by_one(prologue, SOONER), gap=True), *_apart((), meanwhile)) if meanwhile else ()
         issued = self._by_one((*(() if meanwhile else prologue), loads, *tail * bool(producer.multicast)))
-        place = heading((producer.loop,))[-1]  # the user's words stand above the loop itself
+        place = self.body.heading((producer.loop,))[-1]  # the user's words stand above the loop itself
         role = self._role((replace(issued, gap=False),), (place, self.notes.at_top()))
         return _apart(shared, (*self._barriers(), *sooner, *counted, role))
 
@@ -152,7 +152,7 @@ class Roles:
                 text = f"const {kind} prologue_pipeline({place}.prologue_barriers, {tl.BYTES}({tiles}));"
                 declared, started = [*declared, text], [*started, "prologue_pipeline.init();"]
             else:
-                have = "have" if "," in tiles else "has"
+                have = "have" if len(producer.prologue.copies) > 1 else "has"
                 about = comment_lines(f"completes when {tiles} {have} arrived  [{producer.prologue.rule}]")
                 declared = [*declared, *about, f"{tl.BARRIER}& prologue_full = {place}.prologue_full;"]
                 started = [*started, f"{tl.MBARRIER_INIT}(prologue_full, 1);"]
@@ -228,7 +228,10 @@ class Roles:
         """What is visited, and the way there."""
         persistent = self.producer.persistent is not None  # then shared memory holds it: its type is outside
         names = self.printer.names
-        parts = {**called(way.visiting, names), "fields": "" if persistent else members(way.visiting.values, names)}
+        parts = {
+            **called(way.visiting, names),
+            "fields": "" if persistent else members(way.visiting.values, self.printer),
+        }
         about = PUBLISHED if persistent else ITERATIONS if way.visiting.iterations else TILES
         return StatementView("walk", parts, body=self.body.views(way.body), notes=tuple(wrapped(about, BODY_WIDTH)))
 
@@ -243,7 +246,7 @@ class Roles:
         body = (*indices, *self.body.views(self.producer.hoisted), text_line(text))
         parts = {"type": names("__WorkTile"), "each": names("__work_tile")}
         self.printer.fields = self.printer.fields | {var: f"{names('__work')}.{names(var.name)}" for var in values}
-        fields = "" if persistent.queue else members(values, names)
+        fields = "" if persistent.queue else members(values, self.printer)
         return StatementView("work_tile", {**parts, "fields": fields}, body=body)
 
     def _static_tile(self) -> StatementView:

@@ -43,4 +43,5 @@ class Scalars:
 
     def _vector(self, buffer: Buffer, indices: tuple[Expr, ...], count: int) -> str:
         *outer, last = indices
+        self.printer.names.noting(tl.VEC)
         return self.printer.element(buffer, (*outer, Call(INT32, f"vec<{count}>", (last,))))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import statements
@@ -57,6 +58,8 @@ class Tl:
     )
     printing_own = f"Where one warpgroup has the tile, {tl.PRINT_OWN} prints it from that warpgroup's threads."
     checked_by = ""
+    library = flags = ""
+    types: ClassVar[Mapping[str, str]] = {}
     unaligned = "each copy tests its rows, and has narrower accesses where these are not aligned"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
@@ -89,10 +92,6 @@ class Tl:
         }
         return first, *sorted({_WGMMA_HEADERS[pair] for pair in types})
 
-    def in_style(self, text: str) -> str:
-        """The text as it is."""
-        return text
-
     def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
         """On dimensions that are not the last two."""
         return map_texts.notes(maps)
@@ -107,7 +106,7 @@ class Tl:
 
     def parts(self, resolved: Resolved, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel; `maps` by the id of the statement."""
-        plan, constants = kernel(resolved), Constants.of(resolved)
+        plan, constants = kernel(resolved), Constants.of(resolved, printer.names)
         held, memory = plan.registers, Shared(printer, constants)
         layouts = Layouts(held, printer, 0 if resolved.launch.shares else resolved.launch.threads)
         body = Body(
@@ -140,6 +139,8 @@ class Tl:
             end=end if plan.persistent is not None else (),
             registers=plan.registers.count,
             operands=plan.registers.read_operands,
+            places=tuple(body.places),
+            tv_layouts=layouts.in_tv,
         )
 
 

@@ -1,5 +1,14 @@
 """The names of headers/tl that the tl style writes: the only Python with them, besides templates."""
 
+from tile2cu.styles.base.vocabulary import (
+    CAST_EXACT,
+    FIRST_OF_VECTOR,
+    FLOORDIV,
+    FLOORMOD,
+    UNPACK_UINT4,
+    UNPACK_UINT4_INTERLEAVED,
+)
+
 ACCUMULATE = "tl::accumulate"
 ACTIVE_ITERATIONS = "tl::ActiveIterations"
 ACTIVE_ITERATION_PIPELINE = "tl::ActiveIterationPipeline"
@@ -108,6 +117,7 @@ TMA_STORE_WAIT_READ = "tl::tma_store_wait_read"
 TRANSPOSED = "tl::transposed"
 UNPACK_UINT2 = "tl::unpack_uint2"
 UP_TO = "tl::up_to"
+VEC = "tl::vec"
 VIEW_AS = "tl::view_as"
 WARPGROUP = "tl::warpgroup"
 WARPGROUP_FENCE_OPERAND = "tl::warpgroup_fence_operand"
@@ -124,24 +134,22 @@ MEMORY_ORDER = {name: f"tl::{name}" for name in ("acquire", "release", "acq_rel"
 
 # What the names of an elementwise loop that a reader may not know compute.
 SAID_OF_NAMES = {
-    "tl::vec<": "tl::vec<n>(j): elements j to j + n - 1, one vectorised atomic instruction where the target has one",
-    "tl::floordiv<": "tl::floordiv<n>(j): j / n for each element of a vector that starts at j",
-    "tl::floormod<": "tl::floormod<n>(j): j % n for each element of a vector that starts at j; these are consecutive",
-    "tl::first_of_vector(": "tl::first_of_vector(j): the condition on a vector's first element holds for all of them",
-    "tl::unpack_uint4(": (
-        "tl::unpack_uint4(bytes): elements 2 i and 2 i + 1 are the lower and the upper 4 bits of byte i"
-    ),
-    "tl::unpack_uint4_interleaved(": (
+    VEC: "tl::vec<n>(j): elements j to j + n - 1, one vectorised atomic instruction where the target has one",
+    FLOORDIV: "tl::floordiv<n>(j): j / n for each element of a vector that starts at j",
+    FLOORMOD: "tl::floormod<n>(j): j % n for each element of a vector that starts at j; these are consecutive",
+    FIRST_OF_VECTOR: "tl::first_of_vector(j): the condition on a vector's first element holds for all of them",
+    UNPACK_UINT4: ("tl::unpack_uint4(bytes): elements 2 i and 2 i + 1 are the lower and the upper 4 bits of byte i"),
+    UNPACK_UINT4_INTERLEAVED: (
         "tl::unpack_uint4_interleaved(bytes): the same, elements i and i + 4 of each eight adjacent; "
         "tl::interleaved(x): x in that order"
     ),
-    "tl::dp4a(": (
+    DP4A: (
         "tl::dp4a(tl::unpack_uint2(bytes), tl::groups_of_4(x, j), sum): sum + the four 2-bit numbers of each byte "
         "times x(4 j) to x(4 j + 3)"
     ),
-    "tl::dp4a_total(": (
+    DP4A_TOTAL: (
         "tl::dp4a_total(tl::unpack_uint2(bytes), tl::groups_of_4(x, j), sum): the four 2-bit numbers of each byte "
         "times x(4 j) to x(4 j + 3), all added to the vector's first sum: only the total is read"
     ),
-    "tl::cast_exact<": "tl::cast_exact: integers from -512 to 511, exact, without the conversion unit",
+    CAST_EXACT: "tl::cast_exact: integers from -512 to 511, exact, without the conversion unit",
 }
