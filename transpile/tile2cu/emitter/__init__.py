@@ -8,23 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from tile2cu.analysis.uses import all_expressions, declares, statements
-from tile2cu.core.decisions import (
-    BARRIER,
-    INSTRUCTION,
-    PART_BARRIER,
-    PERSISTENT,
-    SETMAXNREG,
-    SHARED_BUDGET,
-    STAGES,
-    WAVES_PER_SIMD,
-)
+from tile2cu.core.decisions import INSTRUCTION, PERSISTENT, SHARED_BUDGET, STAGES
 from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, Var, walk
-from tile2cu.core.facts import Facts
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.origin import EmitOptions, Tool
-from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Let, Program, Reduce, Scan, Stmt, Sync, walk_stmts
+from tile2cu.core.program import Gemm, Launch, Let, Program, walk_stmts
 from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.debugging import debugging
@@ -34,14 +24,16 @@ from tile2cu.emitter.limits import Written, quotient_limits, required_multiples,
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.schedule import declared, is_in, section, with_schedule
-from tile2cu.emitter.sections import aligned_when, pasted
+from tile2cu.emitter.sections import pasted
 from tile2cu.emitter.settings import Held, in_words
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView
 from tile2cu.plan.grid import kernel_expressions, passed_numbers, used_sizes
 from tile2cu.plan.grid_schedule import grid_schedule
-from tile2cu.plan.launch_bounds import asked_blocks
+from tile2cu.plan.groups import independent_groups
+from tile2cu.plan.instances import aligned_when
+from tile2cu.plan.launch_bounds import Occupancy, occupancy
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, listed, wrapped
@@ -189,37 +181,6 @@ def _first_slots(resolved: Resolved) -> dict[str, str]:
     return {tile.name: "0" for tile in slotted}
 
 
-def _group(launches: tuple[Resolved, ...]) -> str:
-    """The threads of a group, or of each, where groups work independently; empty where they do not."""
-    in_groups = {each.launch.shares or (each.launch.threads,) for each in launches if each.launch.groups > 1}
-    found = {
-        next((sizes for sizes in in_groups if _is_first_group(each, sizes[0])), ())
-        if each.launch.groups == 1
-        else each.launch.shares or (each.launch.threads,)
-        for each in launches
-    }
-    if len(found) > 1:
-        raise Tile2CuError(
-            "T2C-E032",
-            "one kernel of the text has groups of threads (T.ws), another has not, or others",
-            launches[0].launch.span,
-            help="write them as two functions",
-        )
-    return ", ".join(map(str, found.pop()))
-
-
-def _is_first_group(resolved: Resolved, threads: int) -> bool:
-    """Whether a kernel's block is one group of that size, or fewer threads that never wait for one another."""
-    waits = (Reduce, Scan, Gemm, AtomicTile, Sync, Copy)
-    stmts = resolved.launch.statements
-    alone = not any(isinstance(stmt, waits) or _has_barrier(stmt, resolved.facts) for stmt in stmts)
-    return resolved.launch.threads == threads or (resolved.launch.threads < threads and alone)
-
-
-def _has_barrier(stmt: Stmt, facts: Facts) -> bool:
-    return facts.get(stmt, BARRIER) is not None or facts.get(stmt, PART_BARRIER) is not None
-
-
 def _of_groups(resolved: Resolved) -> set[str]:
     """The names that a kernel with groups of threads needs besides."""
     return {"groups", "block_threads"} if resolved.launch.groups > 1 else set()
@@ -277,7 +238,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     view = KernelView(
         name=first.program.name,
         namespace=first.file_namespace,
-        group=_group(launches),
+        group=", ".join(map(str, independent_groups(launches))),
         headers=style.headers(launches),
         cuda_half=first.target.suffix == ".cu" and any(map(_may_use_cuda_half, launches)),
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
@@ -410,7 +371,7 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
             ),
             template="class Alignment" if aligned_when(resolved, written.multiples) else "",
             threads=block_threads(resolved),
-            occupancy=_occupancy(resolved, leading=bool(parts.producer)),
+            occupancy=_OCCUPANCIES[occupancy(resolved)],
             cluster=", ".join(map(str, resolved.launch.cluster)),
             params=kernel_params(resolved, printer, maps, style),
             parts=replace(parts, setup=(*named, *parts.setup)),
@@ -457,13 +418,12 @@ def _grid_note(written: Written) -> str:
     return f"grid: at most one block per SM; the blocks loop over `tiles`, x fastest: ({extents})  [{rule}]"
 
 
-def _occupancy(resolved: Resolved, *, leading: bool) -> str:
-    """The blocks per SM, or waves per SIMD, that __launch_bounds__ asks for; empty for none."""
-    if resolved.facts.get(resolved.launch, WAVES_PER_SIMD) is not None:
-        return "waves_per_simd_by_registers"
-    if asked_blocks(resolved):
-        return "least_blocks"
-    return "1" if leading or resolved.facts.get(resolved.launch, SETMAXNREG) is not None else ""
+_OCCUPANCIES = {
+    None: "",
+    Occupancy.WAVES_PER_SIMD: "waves_per_simd_by_registers",
+    Occupancy.BLOCKS_PER_SM: "least_blocks",
+    Occupancy.ONE_BLOCK: "1",
+}
 
 
 def _all_names(resolved: Resolved) -> list[str]:

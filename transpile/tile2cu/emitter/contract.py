@@ -21,7 +21,7 @@ from tile2cu.emitter.limits import Whole, whole_sizes
 from tile2cu.emitter.numerics import ACCURACY, ACCURATE, APPROXIMATIONS, Numerics, numerics
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.tensors import POINTER_BYTES, pointer_alignment, tensors, touched
+from tile2cu.plan.tensors import POINTER_BYTES, access_of, pointer_alignment, tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.names import ascii_name
@@ -92,24 +92,6 @@ def contract(
         source=(*doc, *compiled_in, *_chosen(program), *about),
         header=(*doc, *compiled_in, *_arguments(launches, printer), *nan, *_unused(launches)),
     )
-
-
-def access_of(tensor: Buffer, launches: tuple[Resolved, ...]) -> str:
-    """ "read", "write" or "readwrite": what becomes of what the tensor holds before the first of the launches.
-
-    An output that nothing writes is a caller's to take nevertheless.
-    """
-    found = ""
-    for launch in launches:
-        reads, writes = ({buffer.memory.name for buffer in buffers} for buffers in touched(launch))
-        if tensor.name in reads:
-            found = "write" if found == "write" else "readwrite" if tensor.name in writes else "read"
-        elif tensor.name in writes:
-            found = "readwrite" if found in ("read", "readwrite") else "write"
-    program = launches[0].program
-    if tensor in [program.params[place] for place in program.outputs]:
-        return {"": "write", "read": "readwrite"}.get(found, found)
-    return found or "read"
 
 
 def _bindings(program: Program) -> str:

@@ -9,9 +9,9 @@ from tile2cu.analysis.uses import readers, statements, writers
 from tile2cu.core.decisions import PIPELINE, SCHEDULE
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Loop, Scope, Stmt
 from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline
-from tile2cu.emitter.contract import access_of
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
+from tile2cu.plan.tensors import access_of
 from tile2cu.styles.base.comments import WIDTH, Place, file_of, listed, table, wrapped
 from tile2cu.styles.base.names import ascii_name
 

@@ -11,11 +11,11 @@ from tile2cu.core.expr import Binary, Expr, Named, Var, static_value, walk
 from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import strictest
-from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.render import render_dispatch
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.tensors import access_of
 from tile2cu.plan.tensors import tensors as tensors_of
 from tile2cu.styles.base.comments import listed, wrapped
 from tile2cu.styles.base.expressions import Printer

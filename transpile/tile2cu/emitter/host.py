@@ -3,20 +3,19 @@
 from math import prod
 
 from tile2cu.analysis.accesses import variables
-from tile2cu.analysis.sync_calls import starts_early, syncs_grid
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
 from tile2cu.core.expr import Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
-from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.execution import shared_asked
 from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits, whole_sizes
 from tile2cu.emitter.schedule import declared, is_in, with_schedule
-from tile2cu.emitter.sections import aligned_when, rows_aligned_to, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView, Member
 from tile2cu.plan.grid import passed_numbers, used_sizes
+from tile2cu.plan.instances import aligned_when, rows_aligned_to, rule_of_rows
+from tile2cu.plan.launch_form import LaunchForm, is_restrict, launch_form
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.tensors import POINTER_BYTES, memories, pointer_alignment, viewed_tensors
+from tile2cu.plan.tensors import POINTER_BYTES, access_of, memories, pointer_alignment, viewed_tensors
 from tile2cu.styles.base.comments import BODY_WIDTH, bracketed, listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.style import Style
@@ -33,6 +32,12 @@ from tile2cu.styles.base.vocabulary import (
     WORKSPACE_BYTES,
 )
 
+_FORMS = {
+    LaunchForm.PLAIN: "launch",
+    LaunchForm.COOPERATIVE: "launch_cooperative",
+    LaunchForm.DEPENDENT: "launch_pdl",
+    LaunchForm.CLUSTERS: "launch_clusters",
+}
 _LINE = 128  # bytes: tl::workspace_alignment
 _TILES_PER_WORD = 31  # headers/tl/common/sm90/tile_scheduler.h, tiles_per_word
 
@@ -276,8 +281,7 @@ def kernel_params(resolved: Resolved, printer: Printer, maps: dict[int, TensorMa
     params = [style.map_parameter(view) for view in distinct(maps)]
     for tensor in memories(resolved):
         const, name = _const(tensor, (resolved,)), f"{printer.names(tensor.name)}_data"
-        # Loads by a constant __restrict__ pointer may move above tl::griddepcontrol_wait.
-        restrict = "" if const and starts_early(resolved.launch.body) else "__restrict__ "
+        restrict = "__restrict__ " if is_restrict(tensor, resolved) else ""
         params.append(f"{const}{_stored(tensor, printer)}* {restrict}{name}")
     persistent = persistent_in(resolved)
     params += ["dim3 tiles"] * (persistent is not None) + ["int* next_tile"] * bool(persistent and persistent.queue)
@@ -409,10 +413,8 @@ def _launch(written: Written, style: Style) -> str:
     if threads == resolved.program.name:  # the launcher's own name, whose constant identifies it
         threads = "::".join((resolved.file_namespace, *filter(None, (resolved.namespace,)), threads))
     kernel = "chosen" if aligned_when(resolved, written.multiples) else resolved.function
-    body, cluster = resolved.launch.body, []
-    launch = "launch_cooperative" if syncs_grid(body) else "launch_pdl" if starts_early(body) else "launch"
-    if resolved.launch.cluster:
-        launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, resolved.launch.cluster))})"]
+    launch = _FORMS[launch_form(resolved)]
+    cluster = [f"dim3({', '.join(map(str, resolved.launch.cluster))})"] if resolved.launch.cluster else []
     if style.functor:  # its shared memory is static
         threads, shared, arguments = "Kernel::kBlockSize", "", [f"Kernel::MakeKargs({', '.join(arguments)})"]
     return f"{NAMESPACE}{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"

@@ -11,7 +11,6 @@ from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.facts import Rejected, name_of
 from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
-from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.fact_values import value_of
 from tile2cu.emitter.host import draws, noted_grids
 from tile2cu.emitter.numerics import numerics
@@ -19,7 +18,7 @@ from tile2cu.emitter.tma import persistent_in
 from tile2cu.plan.launch_bounds import producer_threads
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.tensors import POINTER_BYTES, pointer_alignment
+from tile2cu.plan.tensors import POINTER_BYTES, access_of, pointer_alignment
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.vocabulary import PERSISTENT_GRID
 

@@ -14,7 +14,6 @@ from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Scope, Stmt, While
-from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.no_reference import require_reference
 from tile2cu.emitter.reference import OF_THE_TEST, Reference, constants, element_type, value_type
@@ -22,6 +21,7 @@ from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import TestTensorView, TestView
 from tile2cu.plan.grid import grid
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.tensors import access_of
 from tile2cu.styles.base.names import Names, global_constants, launchers
 
 # Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, 8-bit floats.

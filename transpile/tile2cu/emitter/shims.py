@@ -3,9 +3,9 @@
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.program import Buffer, Program
-from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.view import ShimScalarView, ShimSizeView, ShimTensorView, ShimView
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.tensors import access_of
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
 

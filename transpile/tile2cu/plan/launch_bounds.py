@@ -1,5 +1,6 @@
 """The threads of a block, and the registers that its launch bounds leave each of them."""
 
+from enum import Enum
 from typing import Any
 
 from tile2cu.analysis.prelude import producer_loop
@@ -25,6 +26,25 @@ def asked_blocks(resolved: Resolved) -> int:
     shares: tuple[Key[Any], ...] = (REGISTER_SHARES, SETMAXNREG)
     taken = any(resolved.facts.get(resolved.launch, key) is not None for key in shares)
     return 0 if taken or resolved.target.mfma else resolved.launch.least_blocks
+
+
+class Occupancy(Enum):
+    """What a kernel's launch bounds ask for besides its threads."""
+
+    WAVES_PER_SIMD = "the waves per SIMD that its registers allow"
+    BLOCKS_PER_SM = "the blocks per SM that the source asks for"
+    ONE_BLOCK = "one block per SM, which then has all registers"
+
+
+def occupancy(resolved: Resolved) -> Occupancy | None:
+    """What the launch bounds ask for; None where they leave that to the compiler."""
+    launch, facts = resolved.launch, resolved.facts
+    if facts.get(launch, WAVES_PER_SIMD) is not None:
+        return Occupancy.WAVES_PER_SIMD
+    if asked_blocks(resolved):
+        return Occupancy.BLOCKS_PER_SM
+    alone = producer_loop(launch, facts) is not None or facts.get(launch, SETMAXNREG) is not None
+    return Occupancy.ONE_BLOCK if alone else None
 
 
 def registers_of_bounds(resolved: Resolved) -> int:

@@ -24,6 +24,24 @@ def touched(resolved: Resolved) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
     return reads, written_in(resolved.launch.body)
 
 
+def access_of(tensor: Buffer, launches: tuple[Resolved, ...]) -> str:
+    """ "read", "write" or "readwrite": what becomes of what the tensor holds before the first of the launches.
+
+    An output that nothing writes is a caller's to take nevertheless.
+    """
+    found = ""
+    for launch in launches:
+        reads, writes = ({buffer.memory.name for buffer in buffers} for buffers in touched(launch))
+        if tensor.name in reads:
+            found = "write" if found == "write" else "readwrite" if tensor.name in writes else "read"
+        elif tensor.name in writes:
+            found = "readwrite" if found in ("read", "readwrite") else "write"
+    program = launches[0].program
+    if tensor in [program.params[place] for place in program.outputs]:
+        return {"": "write", "read": "readwrite"}.get(found, found)
+    return found or "read"
+
+
 def tensors(resolved: Resolved) -> tuple[Buffer, ...]:
     """The tensor parameters and workspaces that the kernel touches, then the other shapes that it sees them in."""
     reads, writes = touched(resolved)
