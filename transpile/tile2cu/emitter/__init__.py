@@ -20,7 +20,7 @@ from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.debugging import debugging
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
-from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
+from tile2cu.emitter.limits import Written, quotient_limits, size_limits
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.schedule import declared, is_in, section, with_schedule
@@ -34,6 +34,7 @@ from tile2cu.plan.grid_schedule import grid_schedule
 from tile2cu.plan.groups import independent_groups
 from tile2cu.plan.instances import aligned_when
 from tile2cu.plan.launch_bounds import Occupancy, occupancy
+from tile2cu.plan.requirements import required_multiples
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, listed, wrapped

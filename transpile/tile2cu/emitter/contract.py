@@ -17,9 +17,8 @@ from tile2cu.core.program import BindTensor, Buffer, Program
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution, masked
 from tile2cu.emitter.formula import formula_lines
-from tile2cu.emitter.limits import Whole, whole_sizes
 from tile2cu.emitter.numerics import ACCURACY, ACCURATE, APPROXIMATIONS, Numerics, numerics
-from tile2cu.emitter.tma import run_time_columns
+from tile2cu.plan.requirements import Whole, run_time_columns, whole_sizes
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, access_of, pointer_alignment, tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped

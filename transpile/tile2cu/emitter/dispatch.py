@@ -12,8 +12,8 @@ from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.render import render_dispatch
-from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
+from tile2cu.plan.requirements import run_time_columns
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import access_of
 from tile2cu.plan.tensors import tensors as tensors_of

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
-from tile2cu.core.decisions import TMA_IF
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, children, int_const, static_value, walk
-from tile2cu.core.program import Buffer, If, Loop, Program
-from tile2cu.core.schedule import Multiple, implied, strictest
-from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns, run_time_rows
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, binary, children, int_const, static_value, walk
+from tile2cu.core.program import If, Loop, Program
+from tile2cu.core.schedule import Multiple
+from tile2cu.emitter.tma import block_threads, distinct, persistent_in
 from tile2cu.plan.grid_schedule import values_of_sizes
+from tile2cu.plan.requirements import required_multiples
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import listed
@@ -68,14 +67,10 @@ def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
 def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
     """The extents of tensors and of grids are ints, and so are the numbers that kernels count to."""
     ends = {part: past for each in launches for part, past in _counted(each.resolved) if past is not None}
-    counts_tiles = [*ends, *(part for each in launches for part in _of_last_tiles(each.resolved))]
     found = dict.fromkeys(
         (_in_64_bits(part, each.printer, past), _word(each.printer, part if past is None else binary("+", part, past)))
         for each in launches
-        for part, past in (
-            *_with_largest([*_extents(each), *_counted(each.resolved)], each.resolved.bounds),
-            *((part, None) for part in _of_last_tiles(each.resolved)),
-        )
+        for part, past in _with_largest([*_extents(each), *_counted(each.resolved)], each.resolved.bounds)
         if past is not None or part not in ends
         if variables(part) <= {*each.resolved.program.sizes, *each.resolved.program.params}
         if of_call == is_of_call(part, each.resolved.program)
@@ -83,7 +78,7 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
     of_tiles = "Tile indices are ints; loops compute them up to a step past the end"
     yield Limit(
         conditions=tuple(f"!{FITS_INT}({wide})" for wide, _ in found),
-        comment=of_tiles if counts_tiles else "Extents are ints",
+        comment=of_tiles if ends else "Extents are ints",
         stated=f"{listed([word for _, word in found])} must be at most 2,147,483,647 (32-bit ints)",
     )
 
@@ -141,18 +136,6 @@ def _counted(resolved: Resolved) -> Iterator[tuple[Expr, Expr | None]]:
             yield from ((part, None) for part in _may_overflow(end, bounds))
             if not bounds.fits(binary("+", end, past)):
                 yield end, past
-
-
-def _of_last_tiles(resolved: Resolved) -> Iterator[Expr]:
-    """Sizes rounded up to whole tiles: the last tile has indices up to there. Those of 2**n elements end at 2**31."""
-    launch, bounds = resolved.launch, resolved.bounds
-    ends = (*launch.grid, *(stmt.stop for stmt in launch.statements if isinstance(stmt, Loop)))
-    for part in dict.fromkeys(part for end in ends for part in walk(bounds.expanded(end))):
-        match part:
-            case Call(function="ceildiv", args=(Var(role=Role.SIZE), tile)) if 2**31 % int(static_value(tile) or 1):
-                yield binary("*", part, tile)
-            case _:
-                pass
 
 
 def _is_of_sizes(expr: Expr) -> bool:
@@ -278,47 +261,6 @@ def quotient_limits(launches: tuple[Written, ...]) -> tuple[Limit, ...]:
             stated=f"{_words([(printer, extent)])} must not be 0 where {_words([(printer, extent.lhs)])} is not",
         )
         for n, (text, (printer, extent)) in enumerate(found.items())
-    )
-
-
-def row_multiples(launches: tuple[Written, ...]) -> tuple[Multiple, ...]:
-    """The sizes that must be multiples since TMA moves rows, and need not be since quotients of them are extents."""
-    whole = whole_multiples(launches[0].resolved.program)
-    found = strictest(found for each in launches for found in run_time_rows(each.resolved, each.maps))
-    return tuple(each for each in found if not implied(each, whole))
-
-
-def required_multiples(launches: tuple[Resolved, ...]) -> tuple[Multiple, ...]:
-    """All sizes that must be multiples for the launcher."""
-    wanted = (each.facts.get(tensor, TMA_IF) for each in launches for tensor in tensors(each))
-    rows = (found for found in wanted if found is not None and static_value(found.value) is None)
-    return strictest((*rows, *run_time_columns(launches), *whole_multiples(launches[0].program)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Whole:
-    """A size that must be a multiple of `divisor`, and the tensors of which quotients of it are extents."""
-
-    size: Expr
-    divisor: Expr
-    extents: tuple[tuple[Buffer, Binary], ...]
-
-
-def whole_sizes(program: Program) -> tuple[Whole, ...]:
-    """The sizes of which quotients are extents, with the divisors that no other one implies."""
-    found = whole_quotients(program)
-    needed: dict[tuple[Expr, int], tuple[Binary, int]] = {}
-    for _, extent, divisor in found:
-        others = [by for _, other, by in found if other.lhs == extent.lhs and by != divisor]
-        if not any(by % divisor == 0 for by in others):
-            needed.setdefault((extent.lhs, divisor), (extent, divisor))
-    return tuple(
-        Whole(
-            size=extent.lhs,
-            divisor=extent.rhs,
-            extents=tuple((t, other) for t, other, by in found if other.lhs == extent.lhs and divisor % by == 0),
-        )
-        for extent, divisor in needed.values()
     )
 
 

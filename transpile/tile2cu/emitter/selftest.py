@@ -17,9 +17,9 @@ from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel,
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.no_reference import require_reference
 from tile2cu.emitter.reference import OF_THE_TEST, Reference, constants, element_type, value_type
-from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import TestTensorView, TestView
 from tile2cu.plan.grid import grid
+from tile2cu.plan.requirements import run_time_columns
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import access_of
 from tile2cu.styles.base.names import Names, global_constants, launchers
