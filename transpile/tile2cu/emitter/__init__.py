@@ -7,11 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 
-from tile2cu.analysis.uses import all_expressions, declares, statements
+from tile2cu.analysis.uses import declares, statements
 from tile2cu.core.decisions import INSTRUCTION, PERSISTENT, SHARED_BUDGET, STAGES
-from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
-from tile2cu.core.expr import Call, Var, walk
+from tile2cu.core.expr import Var
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import Gemm, Launch, Let, Program, walk_stmts
@@ -29,7 +28,7 @@ from tile2cu.emitter.settings import Held, in_words
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView
-from tile2cu.plan.grid import kernel_expressions, passed_numbers, used_sizes
+from tile2cu.plan.grid import passed_numbers, used_sizes
 from tile2cu.plan.grid_schedule import grid_schedule
 from tile2cu.plan.groups import independent_groups
 from tile2cu.plan.instances import aligned_when
@@ -37,6 +36,7 @@ from tile2cu.plan.launch_bounds import Occupancy, occupancy
 from tile2cu.plan.requirements import required_multiples
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
+from tile2cu.plan.user_functions import called, may_use_cuda_half
 from tile2cu.styles.base.comments import kernel_line, listed, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names, can_be_c_function, global_constants, launchers
@@ -162,7 +162,7 @@ def _written(resolved: Resolved, used: list[str], also: frozenset[str], style: S
     own = {resolved.file_namespace, resolved.function}
     own |= {"Schedule", "schedule"} if resolved.grid_schedule is not None else set()
     reserved = (
-        own | _called(resolved) | _of_groups(resolved) | _of_producer(resolved) | _of_c_interface(resolved.program)
+        own | called(resolved) | _of_groups(resolved) | _of_producer(resolved) | _of_c_interface(resolved.program)
     )
     also |= global_constants(resolved.program)
     sized: tuple[Constant | Var, ...] = (*resolved.program.constants, *resolved.program.sizes)
@@ -209,12 +209,6 @@ def _of_c_interface(program: Program) -> set[str]:
     return launchers(program)
 
 
-def _called(resolved: Resolved) -> set[str]:
-    """The names of the user's own C++ functions that a launch calls."""
-    calls = (part for expr in kernel_expressions(resolved) for part in walk(expr) if isinstance(part, Call))
-    return {call.function.removeprefix("::") for call in calls if call.function[0] == ":"}
-
-
 def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -> KernelView:
     """The file in a style."""
     first, printer = written[0].resolved, written[0].printer
@@ -241,7 +235,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         namespace=first.file_namespace,
         group=", ".join(map(str, independent_groups(launches))),
         headers=style.headers(launches),
-        cuda_half=first.target.suffix == ".cu" and any(map(_may_use_cuda_half, launches)),
+        cuda_half=first.target.suffix == ".cu" and any(map(may_use_cuda_half, launches)),
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
         contract=heads.source,
@@ -301,14 +295,6 @@ def _besides_tiles(launches: tuple[Resolved, ...]) -> str:
 def _held(launches: tuple[LaunchView, ...]) -> tuple[Held, ...]:
     """The registers that tiles and operands take, of each launch."""
     return tuple(Held(each.parts.registers, each.parts.operands) for each in launches)
-
-
-def _may_use_cuda_half(resolved: Resolved) -> bool:
-    """Whether inline user code, or a function of CUDA's that the kernel calls by name, may have `__half`."""
-    parts = (part for expr in all_expressions(resolved.launch.body) for part in walk(expr))
-    called = (part for part in parts if isinstance(part, Call) and part.function.startswith("::"))
-    halves = (FLOAT16 in (call.dtype, *(arg.dtype for arg in call.args)) for call in called)
-    return bool(resolved.program.user_code) or any(halves)
 
 
 def _legend(decided: tuple[Resolved, ...], launches: tuple[LaunchView, ...], style: Style) -> tuple[str, ...]:

@@ -10,16 +10,15 @@ from tile2cu.analysis.sum_order import sum_order
 from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.analysis.uses import statements
-from tile2cu.core.decisions import CALL, SHARED_BUDGET
+from tile2cu.core.decisions import CALL
 from tile2cu.core.expr import Named, Var
 from tile2cu.core.program import Buffer, Copy, Loop
+from tile2cu.plan.requirements import shared_asked
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
 from tile2cu.targets import Target
-
-_ALWAYS_ALLOWED = 48 << 10  # bytes of shared memory
 
 
 def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
@@ -35,17 +34,6 @@ def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) 
         _unvalidated(launches, printer),
         f"Runs on {_devices(launches)}; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.",
     )
-
-
-def shared_asked(launches: tuple[Resolved, ...]) -> int:
-    """The bytes of shared memory that a device must allow a block; 0 where all devices of the target do.
-
-    Code for sm_80 runs on 8.6 and 12.0, too, which allow less; all devices allow 48 KiB.
-    [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"]
-    """
-    target = launches[0].target
-    most = max(each.facts[each.launch, SHARED_BUDGET].total for each in launches)
-    return most if most > _ALWAYS_ALLOWED and not (target.is_amd or target.arch.endswith("a")) else 0
 
 
 def _devices(launches: tuple[Resolved, ...]) -> str:

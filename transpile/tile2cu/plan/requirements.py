@@ -1,15 +1,28 @@
-"""What the launcher requires of run-time sizes: multiples without which a kernel cannot run."""
+"""What the launcher requires: multiples of run-time sizes, and memory of the device, without which no kernel runs."""
 
 from dataclasses import dataclass
 
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
-from tile2cu.core.decisions import TMA_COLUMNS_IF, TMA_IF
+from tile2cu.core.decisions import SHARED_BUDGET, TMA_COLUMNS_IF, TMA_IF
 from tile2cu.core.expr import Binary, Expr, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import Multiple, implied, strictest
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensor_maps import mapped_tensors
 from tile2cu.plan.tensors import tensors
+
+_ALWAYS_ALLOWED = 48 << 10  # bytes of shared memory
+
+
+def shared_asked(launches: tuple[Resolved, ...]) -> int:
+    """The bytes of shared memory that a device must allow a block; 0 where all devices of the target do.
+
+    Code for sm_80 runs on 8.6 and 12.0, too, which allow less; all devices allow 48 KiB.
+    [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"]
+    """
+    target = launches[0].target
+    most = max(each.facts[each.launch, SHARED_BUDGET].total for each in launches)
+    return most if most > _ALWAYS_ALLOWED and not (target.is_amd or target.arch.endswith("a")) else 0
 
 
 def required_multiples(launches: tuple[Resolved, ...]) -> tuple[Multiple, ...]:
