@@ -10,7 +10,6 @@ from tile2cu.core.decisions import (
     PIPELINE,
     REGISTER_SHARES,
     SCHEDULE,
-    SHARED_BUDGET,
     STAGES,
     WARPS,
     WAVES_PER_SIMD,
@@ -22,6 +21,7 @@ from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.tma import producer_loop
 from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.launch_bounds import asked_blocks, registers_of_thread
+from tile2cu.plan.occupancy import workgroups
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.styles.base.comments import WIDTH, ascii_only, file_of, listed, rule_line, wrapped
@@ -177,27 +177,23 @@ def _unbounded_occupancy(resolved: Resolved, tiles: int, operands: int) -> tuple
 
 
 def _occupancy(resolved: Resolved, waves: int, tiles: int, operands: int) -> str:
-    """The workgroups of a CU, by its registers and by its LDS. [AMD CDNA 3 ISA, "VGPR Allocation", "LDS"]"""
-    target, shared = resolved.target, resolved.facts[resolved.launch, SHARED_BUDGET].total
-    waves_per_block = resolved.launch.block_threads // target.warp_size
-    # A SIMD has up to 8 waves; registers are allocated in steps of 8 per lane: those of tiles and operands at least.
-    most_waves = max(waves, min(8, target.max_registers // (-(-max(tiles + operands, 1) // 8) * 8)))
-    least, most = (each * target.simds // waves_per_block for each in (waves, most_waves))
+    """The workgroups of a CU, by its registers and by its LDS."""
+    found = workgroups(resolved, waves, tiles + operands)
+    least, most, by_lds = found.least, found.most, found.by_lds
     of_registers = f"{least} to {most}" if most > least else f"{least}"
     taken = f"tiles take {tiles}{f', operands up to {operands}' * bool(operands)}"
     text = f"workgroups per CU: {of_registers} by registers ({taken})"
-    if not shared:
+    if by_lds is None:
         return text
-    by_lds = target.shared_limit // (-(-shared // target.lds_step) * target.lds_step)
     if least == by_lds == most:
-        found = f"{by_lds}, limited by both"
+        limited = f"{by_lds}, limited by both"
     elif by_lds <= least:
-        found = f"{by_lds}, limited by LDS"
+        limited = f"{by_lds}, limited by LDS"
     elif by_lds >= most:
-        found = f"{of_registers}, limited by registers"
+        limited = f"{of_registers}, limited by registers"
     else:
-        found = f"{least} to {by_lds}, as the compiler assigns registers"
-    return f"{text}, {by_lds} by LDS: {found}"
+        limited = f"{least} to {by_lds}, as the compiler assigns registers"
+    return f"{text}, {by_lds} by LDS: {limited}"
 
 
 def _least_blocks(resolved: Resolved) -> Iterator[Declaration]:
