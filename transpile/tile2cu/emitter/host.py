@@ -6,7 +6,7 @@ from tile2cu.analysis.accesses import variables
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
 from tile2cu.core.expr import Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
-from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, size_limits
+from tile2cu.emitter.limits import Written, quotient_limits, size_limits
 from tile2cu.emitter.schedule import declared, is_in, with_schedule
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in
 from tile2cu.emitter.view import HostLaunch, HostView, Member
@@ -15,6 +15,7 @@ from tile2cu.plan.instances import aligned_when, rows_aligned_to, rule_of_rows
 from tile2cu.plan.launch_form import LaunchForm, is_restrict, launch_form
 from tile2cu.plan.requirements import row_multiples, run_time_columns, shared_asked, whole_sizes
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.size_limits import is_of_call
 from tile2cu.plan.tensors import POINTER_BYTES, access_of, memories, pointer_alignment, viewed_tensors
 from tile2cu.styles.base.comments import BODY_WIDTH, bracketed, listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer

@@ -1,0 +1,167 @@
+"""What a launcher checks of run-time sizes: what it divides by, what ints may not hold, and how large a grid is."""
+
+import functools
+from collections.abc import Iterator
+
+from tile2cu.analysis.accesses import divisors, variables
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.core.decisions import PERSISTENT
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, binary, children, int_const, static_value, walk
+from tile2cu.core.program import If, Loop, Program
+from tile2cu.plan.grid_schedule import values_of_sizes
+from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.tensors import tensors
+
+_WORK_ITEMS = 2**32 - 1  # of a grid along x
+
+
+def run_time_divisors(resolved: Resolved) -> tuple[Expr, ...]:
+    """What the extents of the grid are divided by: the launcher computes them."""
+    found = (divisor for extent in resolved.launch.grid for divisor in divisors(extent))
+    return tuple(each for each in found if static_value(each) is None)
+
+
+def overflowing(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Expr, Expr | None]]:
+    """The sizes that int may not hold: extents of tensors and of grids, and numbers that kernels count to.
+
+    With what is added to such a number before it is compared, None for nothing.
+    """
+    ends = {part for each in launches for part, past in _counted(each) if past is not None}
+    for each in launches:
+        known = {*each.program.sizes, *each.program.params}
+        for part, past in _with_largest([*_extents(each), *_counted(each)], each.bounds):
+            if (past is not None or part not in ends) and variables(part) <= known:
+                yield each, part, past
+
+
+def counts_past(launches: tuple[Resolved, ...]) -> bool:
+    """Whether a kernel counts past the last of the numbers that it compares with."""
+    return any(past is not None for each in launches for _, past in _counted(each))
+
+
+def open_rows(resolved: Resolved) -> tuple[Expr, ...]:
+    """The extents of the grid along y and z that are known only at run time; of a persistent kernel none."""
+    return () if _is_persistent(resolved) else _open(resolved.launch.grid[1:])
+
+
+def open_columns(resolved: Resolved) -> tuple[tuple[Expr, int], ...]:
+    """The extent of the grid along x, with the most blocks whose threads a dispatch of AMD's can count in 32 bits.
+
+    [HSA Platform System Architecture, "Architected Queuing Language"]
+    """
+    most = _WORK_ITEMS // resolved.launch.block_threads
+    found = _open(resolved.launch.grid[:1]) if resolved.target.is_amd else ()
+    return tuple((extent, most) for extent in found if most < (resolved.bounds.interval(extent).high or _WORK_ITEMS))
+
+
+def numbered_tiles(resolved: Resolved) -> tuple[Expr, ...]:
+    """The grid of a persistent kernel, whose tiles an int numbers, where it is not known before a call."""
+    grid = resolved.launch.grid
+    return grid if _is_persistent(resolved) and _open(grid) else ()
+
+
+def is_of_call(expr: Expr, program: Program) -> bool:
+    """Whether a scalar argument decides an expression."""
+    return any(var in program.params for var in variables(expr))
+
+
+def _is_persistent(resolved: Resolved) -> bool:
+    return resolved.facts.get(resolved.launch, PERSISTENT) is not None
+
+
+def _open(extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Those that are known only at run time."""
+    return tuple(extent for extent in extents if static_value(extent) is None)
+
+
+def _with_largest(parts: list[tuple[Expr, Expr | None]], bounds: Bounds) -> Iterator[tuple[Expr, Expr | None]]:
+    """The same, where a factor that has a bound is its largest value, once for each other factor.
+
+    One condition then holds for all numbers of tiles times numbers of blocks.
+    """
+    largest: dict[Expr, Expr] = {}
+    split = {part: _by_bounded(part, bounds) for part, past in parts if past is None}
+    for free, most in filter(None, split.values()):
+        largest[free] = max(largest.get(free, most), most, key=lambda each: static_value(each) or 0)
+    for part, past in parts:
+        found = split.get(part) if past is None else None
+        yield (part, past) if found is None else (binary("*", found[0], largest[found[0]]), None)
+
+
+_FEW = 1 << 16  # numbers of blocks, and the like
+
+
+def _by_bounded(part: Expr, bounds: Bounds) -> tuple[Expr, Expr] | None:
+    """Of two factors the one without a bound, and the largest value of the other: its name there, or a number."""
+    if isinstance(part, Binary) and part.op == "*":
+        for free, other in ((part.lhs, part.rhs), (part.rhs, part.lhs)):
+            interval = bounds.interval(other)
+            if static_value(other) is not None or interval.high is None or (interval.low or 0) < 0:
+                continue
+            if interval.high < _FEW <= (bounds.interval(free).high or _FEW):
+                named = (each for each in walk(other) if static_value(each) == interval.high)
+                return free, next(named, int_const(interval.high))
+    return None
+
+
+def _extents(resolved: Resolved) -> Iterator[tuple[Expr, None]]:
+    """What may overflow in the extents of a grid and of tensors."""
+    for extent in (*resolved.launch.grid, *(extent for tensor in tensors(resolved) for extent in tensor.shape)):
+        yield from ((part, None) for part in _may_overflow(extent, resolved.bounds))
+
+
+@functools.lru_cache(maxsize=8)  # asked for words and for checks
+def _counted(resolved: Resolved) -> tuple[tuple[Expr, Expr | None], ...]:
+    """What may overflow in numbers of tiles, with what is added to the last number before it is compared.
+
+    A loop adds its step; a block whose tiles are a grid apart adds a grid.
+    """
+    return tuple(_each_counted(resolved))
+
+
+def _each_counted(resolved: Resolved) -> Iterator[tuple[Expr, Expr | None]]:
+    launch, bounds = resolved.launch, resolved.bounds
+    for _, value in values_of_sizes(launch):
+        chosen = any(isinstance(part, Call) and part.function == "if_then_else" for part in walk(value))
+        for part in _may_overflow(value, bounds):
+            if not chosen or _by_bounded(part, bounds) is not None:
+                yield part, None
+    for end, past in _ends(resolved):
+        if static_value(end) is None and _is_of_sizes(end):
+            yield from ((part, None) for part in _may_overflow(end, bounds))
+            if not bounds.fits(binary("+", end, past)):
+                yield end, past
+
+
+def _is_of_sizes(expr: Expr) -> bool:
+    """Whether the launcher knows an expression: it reads no memory of the kernel."""
+    reads = any(isinstance(part, Load) for part in walk(expr))
+    return not reads and all(var.role is Role.SIZE for var in variables(expr))
+
+
+def _ends(resolved: Resolved) -> Iterator[tuple[Expr, Expr]]:
+    """The numbers at which a kernel stops counting, with how far past one the counter may be."""
+    launch, bounds = resolved.launch, resolved.bounds
+    blocks = [extent for extent in launch.grid if static_value(extent) != 1]
+    for stmt in launch.statements:
+        if isinstance(stmt, Loop) and (static_value(stmt.step) or 0) > 1:
+            yield bounds.expanded(stmt.stop), stmt.step
+        elif isinstance(stmt, If) and len(blocks) == 1 and static_value(blocks[0]) is not None:
+            for part in walk(stmt.condition):
+                if isinstance(part, Binary) and part.op == "<":
+                    counter = {var.role for var in variables(bounds.expanded(part.lhs))}
+                    if {Role.BLOCK, Role.LOOP} <= counter:
+                        yield bounds.expanded(part.rhs), blocks[0]
+
+
+def _may_overflow(extent: Expr, bounds: Bounds) -> Iterator[Binary]:
+    """The multiples and sums of run-time sizes in an extent that int may not hold, the innermost first.
+
+    No tensor has an extent `batch + 1` that overflows: 2**31 is no extent that a caller can pass.
+    """
+    for part in children(extent):
+        yield from _may_overflow(part, bounds)
+    if isinstance(extent, Binary) and extent.op in ("+", "-", "*") and not bounds.fits(extent):
+        by_number = any(static_value(side) is not None for side in (extent.lhs, extent.rhs))
+        if extent.op == "*" or not by_number:
+            yield extent
