@@ -233,7 +233,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     view = KernelView(
         name=first.program.name,
         namespace=first.file_namespace,
-        group=", ".join(map(str, independent_groups(launches))),
+        group=independent_groups(launches),
         headers=style.headers(launches),
         cuda_half=first.target.suffix == ".cu" and any(map(may_use_cuda_half, launches)),
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),

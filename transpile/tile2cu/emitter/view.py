@@ -50,7 +50,7 @@ class KernelView:
     """A whole .cu or .hip file and its header.
 
     `sizes` are those that several launches share, none where there is one; `pasted` is C++ of the user's own.
-    `group` are the threads of an independent group, 0 where the block has none; `headers` are tl's.
+    `group` are the threads of each independent group, or of all, empty where the block has none; `headers` are tl's.
     `cuda_half`: half is CUDA's own type, as C++ of the user's own may want it.
     """
 
@@ -61,7 +61,7 @@ class KernelView:
     changes: tuple[str, ...]  # how tile sizes are changed
     summary: tuple[str, ...]  # what the header has of it
     suffix: str  # of the source
-    group: str
+    group: tuple[int, ...]
     headers: tuple[str, ...]
     cuda_half: bool
     pasted: tuple[Section, ...]
