@@ -41,7 +41,7 @@ from tile2cu.styles.base.comments import kernel_line, listed, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names, can_be_c_function, global_constants, launchers
 from tile2cu.styles.base.style import Style
-from tile2cu.styles.base.view import NO_SECTION
+from tile2cu.styles.base.view import NO_SECTION, KernelParts
 from tile2cu.targets import Target
 
 __all__ = ["Emitted", "Resolved", "emit_kernel", "with_namespaces", "walk_stmts"]
@@ -97,7 +97,8 @@ def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOpti
     """The source, header and manifest of a kernel's launches. The same input gives the same bytes."""
     style = _style(options.style)
     origin = provenance(launches[0].program, launches[0].target.name, tool, options)
-    launches, written, view = _prepared(launches, origin, style)
+    launches, written = _prepared(launches, style)
+    view = _view(written, origin, style)
     name, suffix = launches[0].program.name, launches[0].target.suffix
     text, header, lines = render(view, options, launches[0].program.source.name, suffix)
     files = {f"{name}{suffix}": text, f"{name}.h": header}
@@ -115,10 +116,8 @@ def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOpti
     return Emitted(name, suffix, {**files, f"{name}.json": described})
 
 
-def _prepared(
-    launches: tuple[Resolved, ...], origin: tuple[str, ...], style: Style
-) -> tuple[tuple[Resolved, ...], tuple[Written, ...], KernelView]:
-    """A kernel's launches as they are written, and the file in a style. Errors: Tile2CuError where it has no words."""
+def _prepared(launches: tuple[Resolved, ...], style: Style) -> tuple[tuple[Resolved, ...], tuple[Written, ...]]:
+    """A kernel's launches as a style writes them. Errors: Tile2CuError where it does not support them as a whole."""
     style.check(launches)
     used = _used_names(launches)
     required = required_multiples(launches)
@@ -126,8 +125,7 @@ def _prepared(
     schedule = None if style.functor else grid_schedule(launches[0].program, bounded)
     launches = tuple(replace(each, required=required, grid_schedule=schedule) for each in _named(launches, used))
     reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
-    written = tuple(_written(resolved, used, reserved, style) for resolved in launches)
-    return launches, written, _view(written, origin, style)
+    return launches, tuple(_written(resolved, used, reserved, style) for resolved in launches)
 
 
 def with_namespaces(launches: tuple[Resolved, ...]) -> tuple[Resolved, ...]:
@@ -210,7 +208,7 @@ def _of_c_interface(program: Program) -> set[str]:
 
 
 def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -> KernelView:
-    """The file in a style."""
+    """The file in a style. Errors: Tile2CuError where the style has no words for a kernel."""
     first, printer = written[0].resolved, written[0].printer
     launches = tuple(each.resolved for each in written)
     heads = contract(
@@ -228,7 +226,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     on_host = in_launcher.union(*(each.on_host for each in launch_views)) if style.functor else None
 
     def held(others: tuple[Resolved, ...]) -> tuple[Held, ...]:
-        return _held(_prepared(others, origin, style)[-1].launches)
+        return tuple(_held(_parts(each, style)[-1]) for each in _prepared(others, style)[1])
 
     view = KernelView(
         name=first.program.name,
@@ -241,7 +239,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         contract=heads.source,
         changes=in_words(
             launches,
-            _held(launch_views) if style.is_partial else (),
+            tuple(_held(each.parts) for each in launch_views) if style.is_partial else (),
             printer,
             held if style.is_partial else None,
         ),
@@ -292,9 +290,15 @@ def _besides_tiles(launches: tuple[Resolved, ...]) -> str:
     return ", temporaries and operands that a gemm loads" if units else " and temporaries"
 
 
-def _held(launches: tuple[LaunchView, ...]) -> tuple[Held, ...]:
-    """The registers that tiles and operands take, of each launch."""
-    return tuple(Held(each.parts.registers, each.parts.operands) for each in launches)
+def _held(parts: KernelParts) -> Held:
+    """The registers that a kernel's tiles and operands take."""
+    return Held(parts.registers, parts.operands)
+
+
+def _parts(written: Written, style: Style) -> tuple[tuple[Derived, ...], Printer, KernelParts]:
+    """The sizes that a kernel computes from others, a printer that names them, and the kernel that it prints."""
+    derived, printer = _with_derived(written)
+    return derived, printer, style.parts(written.resolved, printer, written.maps)
 
 
 def _legend(decided: tuple[Resolved, ...], launches: tuple[LaunchView, ...], style: Style) -> tuple[str, ...]:
@@ -340,9 +344,8 @@ def _stated_limits(written: tuple[Written, ...], style: Style) -> tuple[str, ...
 
 def _launch_view(written: Written, style: Style) -> LaunchView:
     resolved, maps = written.resolved, written.maps
-    derived, printer = _with_derived(written)
-    with printer.names.noted() as noted:
-        parts = style.parts(resolved, printer, maps)
+    with written.printer.names.noted() as noted:
+        derived, printer, parts = _parts(written, style)
         struct = is_in(noted, resolved.grid_schedule, written.printer)
         before = declared(resolved.grid_schedule, written.printer) if struct else ()
         named = (*before, *sizes_with_names(derived, printer, noted))
