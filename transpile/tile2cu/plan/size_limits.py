@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.decisions import PERSISTENT
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, binary, children, int_const, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, children, int_const, static_value, walk
 from tile2cu.core.program import If, Loop, Program
 from tile2cu.plan.grid_schedule import values_of_sizes
 from tile2cu.plan.resolved import Resolved
@@ -29,14 +29,17 @@ def overflowing(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Expr
     ends = {part for each in launches for part, past in _counted(each) if past is not None}
     for each in launches:
         known = {*each.program.sizes, *each.program.params}
-        for part, past in _with_largest([*_extents(each), *_counted(each)], each.bounds):
+        counted = _with_largest([*_extents(each), *_counted(each)], each.bounds)
+        for part, past in (*counted, *((part, None) for part in _of_last_tiles(each))):
             if (past is not None or part not in ends) and variables(part) <= known:
                 yield each, part, past
 
 
 def counts_past(launches: tuple[Resolved, ...]) -> bool:
-    """Whether a kernel counts past the last of the numbers that it compares with."""
-    return any(past is not None for each in launches for _, past in _counted(each))
+    """Whether a kernel counts past the last of the numbers that it compares with, or to the end of a last tile."""
+    return any(past is not None for each in launches for _, past in _counted(each)) or any(
+        True for each in launches for _ in _of_last_tiles(each)
+    )
 
 
 def open_rows(resolved: Resolved) -> tuple[Expr, ...]:
@@ -131,6 +134,18 @@ def _each_counted(resolved: Resolved) -> Iterator[tuple[Expr, Expr | None]]:
             yield from ((part, None) for part in _may_overflow(end, bounds))
             if not bounds.fits(binary("+", end, past)):
                 yield end, past
+
+
+def _of_last_tiles(resolved: Resolved) -> Iterator[Expr]:
+    """Sizes rounded up to whole tiles: the last tile has indices up to there. Those of 2**n elements end at 2**31."""
+    launch, bounds = resolved.launch, resolved.bounds
+    ends = (*launch.grid, *(stmt.stop for stmt in launch.statements if isinstance(stmt, Loop)))
+    for part in dict.fromkeys(part for end in ends for part in walk(bounds.expanded(end))):
+        match part:
+            case Call(function="ceildiv", args=(Var(role=Role.SIZE), tile)) if 2**31 % int(static_value(tile) or 1):
+                yield binary("*", part, tile)
+            case _:
+                pass
 
 
 def _is_of_sizes(expr: Expr) -> bool:
