@@ -16,10 +16,8 @@ __global__ void kernel(const __grid_constant__ Map map) { prefetch_tma_descripto
 
 int main() {
   const void* const misaligned = reinterpret_cast<const void*>(uintptr_t(4098));  // no map has such a base
-  Map encoded{};
-  *reinterpret_cast<char*>(const_cast<TmaDescriptor*>(encoded.get_tma_descriptor())) = 1;
   const int launched = tl::launch(kernel, dim3(1), 32, nullptr, make_map(misaligned, 64, 64));
   const int without_blocks = tl::launch(kernel, dim3(0), 32, nullptr, make_map(misaligned, 64, 64));
-  std::printf("%d %d %d %d %d %d\n", tl::is_encoded(Map{}), tl::is_encoded(encoded), make_map(nullptr, 0, 64).status,
-              make_map(misaligned, 64, 64).status, launched, without_blocks);
+  std::printf("%d %d %d %d\n", make_map(nullptr, 0, 64).status, make_map(misaligned, 64, 64).status, launched,
+              without_blocks);
 }
