@@ -12,7 +12,8 @@
 
 namespace tl {
 
-// Operations of a Copy_Atom: loads of 16 bytes from global memory that L1 and L2 evict first or last.
+// Operations of a Copy_Atom with a predicate, zeros where it is false: loads of 16 bytes from global memory that L1 and
+// L2 evict first or last, and cp.async of 16 bytes that L2 evicts first.
 template <bool first> struct LoadEvict {
   CUTE_DEVICE static void copy(const uint4& from, uint4& to, bool wanted) {
     to = first ? load16_evict_first(&from, wanted) : load16_evict_last(&from, wanted);
@@ -20,24 +21,32 @@ template <bool first> struct LoadEvict {
 };
 using LoadEvictFirst = LoadEvict<true>;
 using LoadEvictLast = LoadEvict<false>;
+struct CpAsyncEvictFirst {
+  CUTE_DEVICE static void copy(const uint4& from, uint4& to, bool wanted) {
+    cp_async_once<sizeof(uint4)>(&to, &from, wanted ? sizeof(uint4) : 0);
+  }
+};
 
-}  // namespace tl
-
-// Their layouts, and their predicate: zeros where it is false.
-template <bool first> struct cute::Copy_Traits<tl::LoadEvict<first>> : cute::Copy_Traits<cute::UniversalCopy<uint4>> {
+// Their layouts, and their predicate.
+template <class Operation> struct PredicatedTraits : cute::Copy_Traits<cute::UniversalCopy<uint4>> {
   bool wanted = true;
 
-  CUTE_DEVICE Copy_Traits with(bool wanted) const {
-    Copy_Traits traits;
+  CUTE_DEVICE cute::Copy_Traits<Operation> with(bool wanted) const {
+    cute::Copy_Traits<Operation> traits;
     traits.wanted = wanted;
     return traits;
   }
   template <class From, class FromLayout, class To, class ToLayout>
-  CUTE_DEVICE friend void copy_unpack(const Copy_Traits& traits, const Tensor<From, FromLayout>& from,
-                                      Tensor<To, ToLayout>& to) {
-    tl::LoadEvict<first>::copy(recast<const uint4>(from)(0), recast<uint4>(to)(0), traits.wanted);
+  CUTE_DEVICE friend void copy_unpack(const cute::Copy_Traits<Operation>& traits,
+                                      const cute::Tensor<From, FromLayout>& from, cute::Tensor<To, ToLayout>& to) {
+    Operation::copy(cute::recast<const uint4>(from)(0), cute::recast<uint4>(to)(0), traits.wanted);
   }
 };
+
+}  // namespace tl
+
+template <bool first> struct cute::Copy_Traits<tl::LoadEvict<first>> : tl::PredicatedTraits<tl::LoadEvict<first>> {};
+template <> struct cute::Copy_Traits<tl::CpAsyncEvictFirst> : tl::PredicatedTraits<tl::CpAsyncEvictFirst> {};
 
 namespace tl {
 
@@ -209,6 +218,36 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
       convert_each(loaded, into);
     }
   });
+}
+
+// Two tiled copies of a tile: one by cp.async of 4 bytes, for rows that start at multiples of these, which is known at
+// run time, and one of single elements.
+template <class Words, class Elements> struct WordsOrElements {};
+template <class Words, class Elements, class From, class Start, class To>
+CUTE_DEVICE void copy_tile(const WordsOrElements<Words, Elements>&, const From& from, const Start& start, To&& to) {
+  if (starts_at_multiples<4 / sizeof(typename From::value_type)>(from, start))
+    copy_tile(Words{}, from, start, to);
+  else
+    copy_tile(Elements{}, from, start, to);
+}
+
+// The same of data that this block reads `once`: what cp.async reads L2 evicts first, before data that other blocks
+// read again. Has two loops, because a cache policy selected at run time costs more than no policy.
+template <class Tiled> CUTE_DEVICE auto evicting_first(const Tiled& tiled) { return tiled; }
+template <class T, class Threads, class Tile>
+CUTE_DEVICE auto evicting_first(
+    const cute::TiledCopy<cute::Copy_Atom<cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>, T>, Threads, Tile>&) {
+  return cute::TiledCopy<cute::Copy_Atom<CpAsyncEvictFirst, T>, Threads, Tile>{};
+}
+template <class TiledCopy, class From, class Start, class To>
+CUTE_DEVICE void copy_tile_once(const TiledCopy& tiled, const From& from, const Start& start, To&& to,
+                                bool once = true) {
+  using Once = decltype(evicting_first(tiled));
+  const int64_t rows = cute::size<0>(from), pitch = cute::stride<0>(from);
+  if (!std::is_same<Once, TiledCopy>::value && once && spares_l2(rows * pitch * int64_t(sizeof(*from.data()))))
+    copy_tile(Once{}, from, start, to);
+  else
+    copy_tile(tiled, from, start, to);
 }
 
 // One instruction's elements, with zeros out of bounds.

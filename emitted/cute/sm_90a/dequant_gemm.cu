@@ -138,7 +138,7 @@ using ij_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, fl
                                               Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
 using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
                                           Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
+// accesses of up to 16 bytes where all rows are 16-byte aligned; else single elements
 template <class Alignment> struct Copies {
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, Y_local_mma{}));
 };
@@ -318,8 +318,8 @@ extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, c
   const tl_status status = dequant_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S, Z)) return TL_MISALIGNED;
-  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
-  // elements  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are narrower
+  // [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? dequant_gemm_kernel<tl::Aligned<16>> : dequant_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream, make_X_map(X, M, K),

@@ -114,13 +114,20 @@ using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFIL
                                         Layout<Shape<_128>>{}, Layout<Shape<_8>>{}));
 using packed_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, uint8_t>{},
                                              Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _16>>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements, of which tl::copy_tile stores
-// a thread's neighbours to shared memory together
+// accesses of up to 16 bytes where all rows are 16-byte aligned; else cp.async of 4 bytes where a tensor's rows are
+// 4-byte aligned; else single elements, of which tl::copy_tile stores a thread's neighbours to shared memory
+// together
 template <class Alignment> struct Copies {
-  using scales_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
-                                               Layout<Shape<_8, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using zeros_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
-                                              Layout<Shape<_8, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _16>>{}));
+  using scales_copy =
+      tl::WordsOrElements<decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, half_t>{},
+                                                   Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _2>>{})),
+                          decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
+                                                   Layout<Shape<_8, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}))>;
+  using zeros_copy =
+      tl::WordsOrElements<decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, uint8_t>{},
+                                                   Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _4>>{})),
+                          decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
+                                                   Layout<Shape<_8, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _16>>{}))>;
 };
 template <> struct Copies<tl::Aligned<16>> {
   using scales_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
@@ -175,12 +182,14 @@ __global__ void __launch_bounds__(threads)
     // cp.async.cg of 16 bytes, 2 per thread for each tile
     tl::copy_tile(x_copy{}, X(m, _), make_coord(ko * block_K), x(_, ko % num_stages));
     // cp.async.cg of 16 bytes, 4 per thread for each tile
-    tl::copy_tile(packed_copy{}, W, make_coord(bn * block_N, ko * (block_K / 2)), packed(_, _, ko % num_stages));
+    // evict_first in L2, as no other block reads it  [select.copy.streaming]
+    tl::copy_tile_once(packed_copy{}, W, make_coord(bn * block_N, ko * (block_K / 2)), packed(_, _, ko % num_stages),
+                       M == 1);
 
     // dequant.py:164  T.copy(S[bn * block_N, ko * (block_K // group)], scales)
     // cp.async.cg of 16 bytes, 64 per tile, where rows start at multiples of 16 bytes
-    tl::copy_tile(scales_copy{}, S, make_coord(bn * block_N, ko * (block_K / group_size)),
-                  scales(_, _, ko % num_stages));
+    tl::copy_tile_once(scales_copy{}, S, make_coord(bn * block_N, ko * (block_K / group_size)),
+                       scales(_, _, ko % num_stages), M == 1);
 
     // dequant.py:166  T.copy(Z[bn * block_N, ko * (block_K // group)], zeros)
     // cp.async.cg of 16 bytes, 32 per tile, where rows start at multiples of 16 bytes
@@ -263,8 +272,8 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   const tl_status status = dequant_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z) || !tl::aligned<2>(Y)) return TL_MISALIGNED;
-  // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
-  // elements  [vector.tensor.alignment-dispatch]
+  // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else they are narrower
+  // [vector.tensor.alignment-dispatch]
   const auto chosen =
       K / group_size % 16 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);

@@ -151,7 +151,7 @@ using ij_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, fl
                                               Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
 using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
                                           Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
+// accesses of up to 16 bytes where all rows are 16-byte aligned; else single elements
 template <class Alignment> struct Copies {
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, Y_local_mma{}));
 };
@@ -333,8 +333,8 @@ extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, vo
   const tl_status status = linear_int4_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S)) return TL_MISALIGNED;
-  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
-  // elements  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are narrower
+  // [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? linear_int4_kernel<tl::Aligned<16>> : linear_int4_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_warpgroup, stream, make_X_map(X, M, K),

@@ -340,8 +340,8 @@ extern "C" tl_status linear_int4_prefill(const void* X, const void* W, const voi
   const tl_status status = linear_int4_prefill_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S)) return TL_MISALIGNED;
-  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are of single
-  // elements  [vector.tensor.alignment-dispatch]
+  // Accesses of Y have up to 16 bytes where all of these rows are 16-byte aligned; else they are narrower
+  // [vector.tensor.alignment-dispatch]
   const auto chosen =
       N % 8 == 0 ? linear_int4_prefill_kernel<tl::Aligned<16>> : linear_int4_prefill_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -127,7 +127,7 @@ using ij_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, fl
                                               Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _16>>{}));
 using ij_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, int8_t>{},
                                           Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _16>>{}));
-// accesses of up to 8 bytes where all rows are 8-byte aligned, else single elements
+// accesses of up to 8 bytes where all rows are 8-byte aligned; else single elements
 template <class Alignment> struct Copies {
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<int>, int>{}, Y_local_mma{}));
 };
@@ -288,7 +288,7 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W) || !tl::aligned<8>(Y)) return TL_MISALIGNED;
-  // Accesses of Y have up to 8 bytes where all of these rows are 8-byte aligned; else they are of single elements
+  // Accesses of Y have up to 8 bytes where all of these rows are 8-byte aligned; else they are narrower
   // [vector.tensor.alignment-dispatch]
   const auto chosen = N % 2 == 0 ? w2a8_gemm_kernel<tl::Aligned<8>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

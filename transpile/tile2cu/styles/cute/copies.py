@@ -14,7 +14,7 @@ from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import ACCUMULATORS, Fragments, Partition
 from tile2cu.styles.cute.layouts import copy_threads, is_stacked, threads_and_values
 from tile2cu.styles.cute.support import unsupported
-from tile2cu.styles.cute.types import VECTOR, access, in_cute, is_half
+from tile2cu.styles.cute.types import VECTOR, WORD, access, in_cute, is_half
 
 ByThreads = (
     copy_ops.Copy | copy_ops.CopyToBlock | copy_ops.AtomicUpdate | copy_ops.LoadRegisters | copy_ops.StoreRegisters
@@ -110,6 +110,14 @@ class Copies:
             return False
         return self.fragments.partition(layout, op.source.span).vector * dtype.bytes >= VECTOR
 
+    def streams(self, op: ops.Op) -> bool:
+        """Whether a copy is a cp.async of data that is evicted first."""
+        return (
+            isinstance(op, copy_ops.Copy)
+            and op.streaming is not None
+            and op.mechanism is copy_ops.CopyMechanism.CP_ASYNC
+        )
+
     def _between_fragments(self, src: Operand, dst: Operand, span: Span) -> str:
         if self._whole(src, span) != self._whole(dst, span):
             raise unsupported("a copy between fragments of different layouts", span)
@@ -133,7 +141,12 @@ class Copies:
         asynchronous = op.mechanism is copy_ops.CopyMechanism.CP_ASYNC and src.buffer.dtype == tile.dtype
         place, wish = self.place(src, span), f"{self.printer.names(tile.name)}_copy"
         name = self._by_threads(wish, tile, place, src.buffer, span, asynchronous=asynchronous, packs=True)
-        return f"{words.COPY_TILE}({name}{{}}, {place.arguments}, {self.tile(tile)});"
+        given = [f"{name}{{}}", place.arguments, self.tile(tile)]
+        if not self.streams(op):
+            return f"{words.COPY_TILE}({', '.join(given)});"
+        if op.streaming:
+            given.append(" && ".join(f"{self.printer.index(extent)} == 1" for extent in op.streaming))
+        return f"{words.COPY_TILE_ONCE}({', '.join(given)});"
 
     def _from_shared(self, src: Operand, dst: Operand, span: Span) -> str:
         tile = src.buffer
@@ -184,6 +197,10 @@ class Copies:
         parts = wide if packs and by_vectors else narrow
         other = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {parts}))"
         aligned = f"decltype(make_tiled_copy(Copy_Atom<{atom}, {element}>{{}}, {wide}))"
+        in_word = WORD // tensor.dtype.bytes
+        if asynchronous and in_word > 1 and (by_words := copy_threads(extents, in_word, threads)) is not None:
+            copy = f"decltype(make_tiled_copy(Copy_Atom<{words.CP_ASYNC_WORD}, {element}>{{}}, {by_words}))"
+            other = f"{words.WORDS_OR_ELEMENTS}<{copy}, {other}>"
         name = self._add(wish, aligned if by_vectors else other, other, place, vector)
         if packs and by_vectors:
             self.types = [replace(each, packs=True) if each.name == name else each for each in self.types]

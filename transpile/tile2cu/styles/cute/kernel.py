@@ -135,7 +135,10 @@ class CuteKernel(Parts):
         if not types:
             return
         bytes_ = self.plan.tensors.instance
-        about = f"accesses of up to {bytes_} bytes where all rows are {bytes_}-byte aligned, else single elements"
+        about = f"accesses of up to {bytes_} bytes where all rows are {bytes_}-byte aligned; else "
+        if any(words.WORDS_OR_ELEMENTS in each.other for each in types):
+            about += "cp.async of 4 bytes where a tensor's rows are 4-byte aligned; else "
+        about += "single elements"
         if any(each.packs for each in types):
             about += f", of which {words.COPY_TILE} stores a thread's neighbours to shared memory together"
         yield Declaration("template <class Alignment> struct Copies {", tuple(wrapped(about)))
@@ -231,7 +234,8 @@ class CuteKernel(Parts):
                 loop = ElementLoop(op, self.printer, self.fragments, self.copies)
                 text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)
             case _:
-                text, left_out = self._text(op), (Streams,) if self.copies.evicts(op) else (Evicts, Streams)
+                kept = {Evicts: self.copies.evicts(op), Streams: self.copies.streams(op)}
+                text, left_out = self._text(op), tuple(claim for claim, is_kept in kept.items() if not is_kept)
         claims = (each for each in op.claims if not isinstance(each, left_out))
         return text_line(text, 0, tuple(comment(each, self.printer.names) for each in claims))
 

@@ -40,7 +40,7 @@ class Cute:
     types = TYPES
     library = "cute/ of CUTLASS"
     flags = "--expt-relaxed-constexpr -DNDEBUG"
-    unaligned = "they are of single elements"
+    unaligned = "they are narrower"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""

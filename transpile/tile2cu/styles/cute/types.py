@@ -9,6 +9,7 @@ SUPPORTED = (*COMPUTED, "float8_e4m3fn", "float8_e5m2")  # the last two are only
 # Structs of 32-bit words: compilers would put an integer of 64 or 128 bits together by shifts.
 _UNITS = {16: "uint4", 8: "uint2", 4: "uint32_t", 2: "uint16_t", 1: "uint8_t"}
 VECTOR = 16  # bytes that a copy moves at once where rows start at multiples of them
+WORD = 4  # the fewest bytes that cp.async copies
 
 
 def in_cute(name: str) -> str:

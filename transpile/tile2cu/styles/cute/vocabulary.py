@@ -16,6 +16,7 @@ CONVERT = "tl::convert"
 CONVERTED = "tl::converted"
 COORDINATES = "tl::coordinates"
 COPY_TILE = "tl::copy_tile"
+COPY_TILE_ONCE = "tl::copy_tile_once"
 COPY_TO_BLOCK = "tl::copy_to_block"
 DP4A = "tl::dp4a"
 DP4A_TOTAL = "tl::dp4a_total"
@@ -86,6 +87,8 @@ WARP_SIZE = "tl::warp_size"
 WGMMA = "tl::wgmma"
 WGMMA_SLAB = "tl::wgmma_slab"
 WITHIN = "tl::within"
+WORDS_OR_ELEMENTS = "tl::WordsOrElements"
+CP_ASYNC_WORD = "SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>"
 EVICT = {"evict_first": "tl::LoadEvictFirst", "evict_last": "tl::LoadEvictLast"}
 REDUCTIONS = {
     "sum": "tl::ReduceSum",
