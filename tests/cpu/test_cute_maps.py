@@ -10,7 +10,7 @@ from tile2cu_runtime.paths import headers_dir
 
 # nightly: nvcc takes 8 s for headers of CUTLASS, and the launcher of the style cute changes seldom.
 pytestmark = [pytest.mark.needs("cutlass", "nvcc"), pytest.mark.nightly]
-INVALID_VALUE = 1001  # TL_LAUNCH_FAILED + cudaErrorInvalidValue
+LAUNCH_FAILED = 1000  # and the error: of the driver, or that there is none
 
 
 def test_a_failed_encoding_is_the_status_of_the_launch(nvcc: str, tmp_path: Path) -> None:
@@ -20,4 +20,5 @@ def test_a_failed_encoding_is_the_status_of_the_launch(nvcc: str, tmp_path: Path
     subprocess.run([nvcc, *code, *flags, "-I", str(headers_dir()), str(source), "-o", str(program)], check=True)
     printed = subprocess.run([program], capture_output=True, check=True, text=True).stdout
     empty, failed, launched, without_blocks = map(int, printed.split())
-    assert (empty, failed, launched, without_blocks) == (0, INVALID_VALUE, INVALID_VALUE, 0)
+    assert failed > LAUNCH_FAILED
+    assert (empty, launched, without_blocks) == (0, failed, 0)
