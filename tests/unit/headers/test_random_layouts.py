@@ -18,8 +18,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.elements import element
 from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOperandA, Warps, WgmmaAccumulator, slice_of
+from tile2cu.core.program import Launch
+from tile2cu.core.span import Span
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.names import Names
 from tile2cu.styles.tl.layouts import Layouts
 
 pytestmark = pytest.mark.needs("g++")
@@ -57,6 +62,10 @@ def blocked(draw: Any) -> FragmentLayout:
     return Blocked(extents, threads, vector, copies * prod(threads))
 
 
+# Prints extents, which are numbers here.
+NUMBERS = Printer(
+    Names(()), Bounds(Launch(grid=(), blocks=(), threads=128, tiles=(), body=(), span=Span("k.py", 1, 1, 1)))
+)
 LAYOUTS = st.lists(st.one_of(accumulators(), operands(), wgmma_accumulators(), blocked()), min_size=24, max_size=24)
 
 
@@ -65,6 +74,7 @@ def cpp(layout: FragmentLayout) -> str:
     writer = object.__new__(Layouts)
     writer.aliases = []
     writer.threads = 0
+    writer.printer = NUMBERS
     return writer._named(layout)
 
 

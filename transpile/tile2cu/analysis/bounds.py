@@ -179,7 +179,7 @@ class Bounds:
         return len(wanted) == 1 and self._follows(wanted[0], known)
 
     def follows(self, index: Expr, given: tuple[Expr, ...]) -> bool:
-        """Whether an integer is at least 0 because one of the conditions `given` says so."""
+        """Whether an integer is at least 0 because of one of the conditions `given`."""
         known = [self.linear(part) for condition in given for part in self._not_negative(condition)]
         return self._follows(self.linear(index), known)
 
@@ -241,9 +241,9 @@ class Bounds:
         return same_factors(end, factors(self.expanded(extent)))
 
     def end_of(self, index: Expr, given: Mapping[Expr, list[Expr]] = MappingProxyType({})) -> list[Expr] | None:
-        """Factors of a product that is greater than an index, if the divisors in it are positive; None where unknown.
+        """Factors of a number that is greater than an index, if the divisors in it are positive; None where unknown.
 
-        `given` are such products of indices that a condition bounds, by the indices' values.
+        `given` are the factors for indices that a condition bounds, by the indices' values.
         """
         match index:
             case _ if (end := given.get(self.expanded(index))) is not None:
@@ -395,11 +395,11 @@ class Bounds:
         return sum_
 
 
-def factors(product: Expr) -> list[Expr]:
-    """The factors of a product."""
-    if isinstance(product, Binary) and product.op == "*":
-        return [*factors(product.lhs), *factors(product.rhs)]
-    return [product]
+def factors(expr: Expr) -> list[Expr]:
+    """The factors of an expression."""
+    if isinstance(expr, Binary) and expr.op == "*":
+        return [*factors(expr.lhs), *factors(expr.rhs)]
+    return [expr]
 
 
 def without_factors(factors: list[Expr] | None, divisors: list[Expr]) -> list[Expr] | None:
@@ -415,7 +415,7 @@ def without_factors(factors: list[Expr] | None, divisors: list[Expr]) -> list[Ex
 
 
 def same_factors(one: list[Expr] | None, other: list[Expr]) -> bool:
-    """Whether two products have the same factors."""
+    """Whether the factors are the same, in any order."""
     return without_factors(one, other) == []
 
 

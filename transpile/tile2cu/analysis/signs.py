@@ -37,7 +37,7 @@ class _Signs:
                 return False
 
     def _end_of(self, index: Expr) -> list[Expr] | None:
-        """Factors of a product that is greater than an index."""
+        """Factors of a number that is greater than an index."""
         match index:
             case Binary(op="*", lhs=lhs, rhs=rhs):
                 return self._end_of_multiple(lhs, rhs) or self._end_of_multiple(rhs, lhs)

@@ -1,6 +1,6 @@
 """Values that are uniform over the threads of a block: a barrier may only be in branches on such values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from tile2cu.analysis.dependence import same_storage
@@ -160,7 +160,12 @@ class Uniformity:
 
     def has_diverging_exit(self, body: tuple[Stmt, ...], *kinds: type[Break | Continue]) -> bool:
         """Whether some threads leave the loop around a body, or its iteration, and others do not."""
-        return any(self.diverging_exit(stmt, *kinds) is not None for stmt in body)
+        return any(self.diverging_exits(body, *kinds))
+
+    def diverging_exits(self, body: tuple[Stmt, ...], *kinds: type[Break | Continue]) -> Iterator[If]:
+        """The branches by which some threads leave the loop around a body, or its iteration, and others do not."""
+        found = (self.diverging_exit(stmt, *kinds) for stmt in body)
+        return (branch for branch in found if branch is not None)
 
     def diverging_exit(self, stmt: Stmt, *kinds: type[Break | Continue]) -> If | None:
         """The branch by which some threads leave the loop around a statement, or its iteration, and others do not."""

@@ -156,9 +156,9 @@ class Load(_HashedOnce):
 
 @dataclass(frozen=True)
 class Past(_HashedOnce):
-    """What a name was given, from what may have changed since: `value` says what it depends on and its range.
+    """The value that a name was given, from what may have changed since.
 
-    It stands for the name in analyses; rewritten programs and emitted text have the name (`without_past`).
+    Analyses have it in the place of the name; rewritten programs and emitted text have the name (`without_past`).
     """
 
     name: Var

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from tile2cu.analysis.reach import reached_by_all
 from tile2cu.analysis.uses import exits
 from tile2cu.core.program import Continue, Launch, Sync, While
 from tile2cu.core.rebuild import with_instead
-from tile2cu.passes.agree_on_branches import reached_by_all
 
 _WHY = "RAW: all threads have written what the loop's condition reads"
 

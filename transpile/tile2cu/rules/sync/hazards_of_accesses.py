@@ -175,7 +175,7 @@ class Accesses:
     def all_come(self, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> dict[str, Hazard]:
         """The hazards that a barrier here ends.
 
-        Which of several threads' values an element of a tensor keeps (WAW) is the user's in divergent code: threads
+        In divergent code the user decides which thread's value remains in an element of a tensor (WAW): threads
         that get their places from an atomic counter write no element twice.
         """
         if divergent is None or not self.lenient:
