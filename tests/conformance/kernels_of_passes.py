@@ -384,7 +384,7 @@ KERNELS: dict[str, tuple[str, int, str]] = {
         if t == 0:
             S[0] = 5
             S[1] = 0
-        while S[0] > 0:
+        while S[0] > 0 and S[1] < 20:
             if t == 5:
                 S[0] = S[0] - 1
             if t == 77:

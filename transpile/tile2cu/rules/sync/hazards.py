@@ -152,7 +152,8 @@ class _Walker(Loops):
         hazards = self.hazards(reads, changed, pending)
         hazards |= self.taken_over(writes, pending)
         atomic = frozenset(self.tracked(atomic_only(stmt)))
-        if isinstance(stmt, AtomicTile | Parallel | Atomic):  # a sum, then a maximum: they do not commute
+        ordered = divergent is None or not self.lenient  # the order of updates in divergent code is the user's
+        if ordered and isinstance(stmt, AtomicTile | Parallel | Atomic):  # a sum, then a maximum: they do not commute
             atomic -= {buffer.name for buffer in updated_in_several_ways(self.context.launch.body)}
         hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
         touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}

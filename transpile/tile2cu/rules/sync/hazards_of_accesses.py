@@ -175,13 +175,18 @@ class Accesses:
     def all_come(self, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> dict[str, Hazard]:
         """The hazards that a barrier here ends.
 
-        In divergent code the user decides which thread's value remains in an element of a tensor (WAW): threads
-        that get their places from an atomic counter write no element twice.
+        Those of tensors are the user's in a loop that diverges, which no barrier can be in. In a branch, so is which
+        thread's value remains in an element of a tensor (WAW): threads that get their places from an atomic counter
+        write no element twice.
         """
         if divergent is None or not self.lenient:
             return hazards
         names = {tensor.name for tensor in self.tensors}
-        return {name: hazard for name, hazard in hazards.items() if name not in names or hazard.order != "WAW"}
+
+        def is_of_user(name: str, hazard: Hazard) -> bool:
+            return name in names and (not isinstance(divergent, If) or hazard.order == "WAW")
+
+        return {name: hazard for name, hazard in hazards.items() if not is_of_user(name, hazard)}
 
     def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> None:
         if self.part is not None and self.part[0] is divergent:
