@@ -119,7 +119,7 @@ template <class Atom, class Threads, class Tile> struct ArgumentFor<cute::TiledC
 };
 
 // Encodes a tensor's descriptor as that of a map of the style tl: L2 promotion to 256 bytes where strides are multiples
-// of 64. make_tma_copy promotes to 128, with which gemm_batched takes 1.03 times as long on an H200, and returns no error.
+// of 64. make_tma_copy promotes to 128, with which gemm_batched takes 1.03 times as long (H200), and returns no error.
 // The map's type has the box, and which mode of the tensor each of its modes is. Returns 0 or an error code. Host side.
 template <int bits, int base, int shift> constexpr int bytes_of(const cute::Swizzle<bits, base, shift>&) {
   return bits == 0 ? 0 : 16 << bits;
