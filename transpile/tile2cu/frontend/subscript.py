@@ -98,10 +98,13 @@ def _index(buffer: Buffer, item: object) -> Expr:
 
 
 def _in_range(buffer: Buffer, dim: int, index: Expr) -> Expr:
-    """The index, if it is not a number outside of the buffer; from -1 on down it counts from the end."""
+    """The index, if it is not a number outside of the buffer; from -1 on down it counts from the end.
+
+    A dimension without elements is accessed in loops without iterations.
+    """
     index = _from_end(buffer, dim, index)
     value, extent = static_value(index), static_value(buffer.shape[dim])
-    if value is not None and (value < 0 or (extent is not None and value >= extent)):
+    if value is not None and (value < 0 or (extent is not None and value >= max(extent, 1))):
         bound = "" if extent is None else f" of {extent} elements"
         raise Fault("T2C-F024", f"index {value} is outside of dimension {dim} of `{buffer.name}`{bound}")
     return index

@@ -90,11 +90,16 @@ def in_order(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 def _candidates(loop: Loop, pipeline: Pipeline, context: Context) -> Iterator[InOrder]:
-    """The schedules with vectors, then those without, and the most MMAs in flight first."""
+    """The schedules with vectors, then those without, and the most MMAs in flight first.
+
+    A loop of one iteration, as that of a loop which skips some, prefetches for none.
+    """
     vectors = tuple(
         copy
         for copy in prefetchable_vectors(loop, context.launch)
-        if all(copy is not load for load in pipeline.loads) and copy.src.buffer.dtype.bits >= _FEWEST_BITS
+        if loop.count != 1
+        and all(copy is not load for load in pipeline.loads)
+        and copy.src.buffer.dtype.bits >= _FEWEST_BITS
     )
     waits = (*concurrent_mmas(pipeline.body, context), ())
     choices: tuple[tuple[Copy, ...], ...] = (vectors, ()) if vectors else ((),)
