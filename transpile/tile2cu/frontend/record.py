@@ -116,6 +116,8 @@ class Recorder:
     @property
     def thread_shape(self) -> tuple[int, ...]:
         """Threads of the open launch along x, y and z."""
+        if self._launch is None:
+            self.require_kernel("a thread index")
         assert self._launch is not None
         return self._launch.threads
 
@@ -181,6 +183,8 @@ class Recorder:
 
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the current block."""
+        if not self._blocks:
+            self.require_kernel("an operation")
         self._blocks[-1].append(stmt)
         self.emitted += 1
 
