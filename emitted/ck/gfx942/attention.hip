@@ -280,9 +280,9 @@ struct Kernel {
     const int loop_range = tl::ceildiv(seq_len, block_N);
 
     // attention.py:80  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
-    // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 VGPRs per thread. A
-    // lane issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next, 8 vector-memory loads
-    // in flight per wave
+    // K_shared_next, V_shared_next: the tile in flight from global memory to LDS, in 32 VGPRs per thread. A lane
+    // issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next, 8 vector-memory loads in
+    // flight per wave
     auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(K_shared_copy{}));
     auto K_shared_source = make_tile_window(K, make_tuple(number<block_N>{}, number<dim>{}), {0, 0},
                                             make_static_tile_distribution(K_shared_copy{}));
@@ -376,7 +376,7 @@ struct Kernel {
       constexpr auto row = make_tuple(i_j[number<0>{}]);
       acc_o(i_j) *= logsum(row);
     });
-    // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; the store converts them to float16 (RN)
+    // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; converted to float16 (RN) before
     auto Output_tile = make_tile_window(Output, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0});
     store_tile(Output_tile, tl::cast_tile<half_t>(acc_o));
 #endif

@@ -326,9 +326,9 @@ struct Kernel {
     const int loop_range = tl::ceildiv(tl::max(0, last), block_N);
 
     // attention_varlen.py:82  for k in T.Pipelined(loop_range, num_stages=num_stages):
-    // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 VGPRs per thread. A
-    // lane issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next, 8 vector-memory loads
-    // in flight per wave
+    // K_shared_next, V_shared_next: the tile in flight from global memory to LDS, in 32 VGPRs per thread. A lane
+    // issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next, 8 vector-memory loads in
+    // flight per wave
     auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(K_shared_copy{}));
     auto V_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_loaded{}));
     const auto load = [&](int k) {

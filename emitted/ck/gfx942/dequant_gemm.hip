@@ -219,7 +219,7 @@ struct Kernel {
     clear_tile(Y_local);
 
     // dequant.py:60  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // X_shared_next, packed_next: the next tile, in flight from global memory to LDS, in 20 VGPRs per thread. A lane
+    // X_shared_next, packed_next: the tile in flight from global memory to LDS, in 20 VGPRs per thread. A lane
     // issues 4 loads of 16 bytes to X_shared_next, 1 load of 16 bytes to packed_next, 5 vector-memory loads in
     // flight per wave
     auto X_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(i_j_layout{}));
@@ -272,8 +272,8 @@ struct Kernel {
     }
 
     // dequant.py:70  T.copy(Y_local, Y[by * block_M, bx * block_N])
-    // a lane stores 4 x 8 bytes per row, 4 neighbouring columns at a time, where rows are aligned; the store
-    // converts them to float16 (RN)
+    // a lane stores 4 x 8 bytes per row, 4 neighbouring columns at a time, where rows are aligned; converted to
+    // float16 (RN) before
     auto Y_tile = make_tile_window(Y, make_tuple(number<block_M>{}, number<block_N>{}), {by * block_M, bx * block_N});
     store_tile(Y_tile, tl::cast_tile<half_t>(Y_local));
 #endif

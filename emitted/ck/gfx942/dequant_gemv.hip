@@ -206,9 +206,9 @@ struct Kernel {
     clear_tile(sums);
 
     // dequant.py:160  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // x_next, packed_next, scales_next, zeros_next: the next tile, in flight from global memory to LDS, in 27 VGPRs
-    // per thread. A lane issues 2 loads of 16 bytes to x_next, 4 loads of 16 bytes to packed_next, 1 load of 8 bytes
-    // to scales_next, 1 load of 4 bytes to zeros_next, 8 vector-memory loads in flight per wave; with AnyAlignment,
+    // x_next, packed_next, scales_next, zeros_next: the tile in flight from global memory to LDS, in 27 VGPRs per
+    // thread. A lane issues 2 loads of 16 bytes to x_next, 4 loads of 16 bytes to packed_next, 1 load of 8 bytes to
+    // scales_next, 1 load of 4 bytes to zeros_next, 8 vector-memory loads in flight per wave; with AnyAlignment,
     // where rows of any tensor are not multiples of 16 bytes, all are of single elements
     auto x_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));

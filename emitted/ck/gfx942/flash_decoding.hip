@@ -314,9 +314,9 @@ struct Kernel {
     set_tile(scores_max, -tl::infinity<float>);
 
     // flash_decoding.py:79  for k in T.Pipelined(loop_range, num_stages=num_stages):
-    // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 64 VGPRs per thread. A
-    // lane issues 8 loads of 16 bytes to K_shared_next, 8 loads of 16 bytes to V_shared_next, 16 vector-memory loads
-    // in flight per wave
+    // K_shared_next, V_shared_next: the tile in flight from global memory to LDS, in 64 VGPRs per thread. A lane
+    // issues 8 loads of 16 bytes to K_shared_next, 8 loads of 16 bytes to V_shared_next, 16 vector-memory loads in
+    // flight per wave
     auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(Q_shared_copy{}));
     auto V_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_loaded{}));
     const auto load = [&](int k) {

@@ -225,10 +225,10 @@ struct Kernel {
     clear_tile(left);
 
     // gemm_fp8_scaled.py:56  for k in T.Pipelined(groups, num_stages=num_stages):
-    // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 32 VGPRs per thread. A
-    // lane issues 4 loads of 16 bytes to A_shared_next, 4 loads of 16 bytes to B_shared_next, 8 vector-memory loads
-    // in flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of
-    // single elements
+    // A_shared_next, B_shared_next: the tile in flight from global memory to LDS, in 32 VGPRs per thread. A lane
+    // issues 4 loads of 16 bytes to A_shared_next, 4 loads of 16 bytes to B_shared_next, 8 vector-memory loads in
+    // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
+    // elements
     auto A_shared_next = make_static_distributed_tensor<fp8_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<group>{}), {by * block_M, 0},
                                             make_static_tile_distribution(A_shared_copy{}));
@@ -286,8 +286,8 @@ struct Kernel {
     }
 
     // gemm_fp8_scaled.py:67  T.copy(left, C[by * block_M, bx * parts * group])
-    // a lane stores 4 x 8 bytes per row, 4 neighbouring columns at a time, where rows are aligned; the store
-    // converts them to bfloat16 (RN)
+    // a lane stores 4 x 8 bytes per row, 4 neighbouring columns at a time, where rows are aligned; converted to
+    // bfloat16 (RN) before
     auto C_tile =
         make_tile_window(C, make_tuple(number<block_M>{}, number<group>{}), {by * block_M, bx * parts * group});
     store_tile(C_tile, cast_tile<bf16_t>(left));

@@ -220,10 +220,10 @@ struct Kernel {
     clear_tile(C_local);
 
     // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per thread. A
-    // lane issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next, 6 vector-memory loads
-    // in flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of
-    // single elements
+    // A_shared_next, B_shared_next: the tile in flight from global memory to LDS, in 16 VGPRs per thread. A lane
+    // issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next, 6 vector-memory loads in
+    // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
+    // elements
     auto A_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},
                                             make_static_tile_distribution(A_shared_copy{}));
@@ -271,8 +271,8 @@ struct Kernel {
     tile_elementwise_inout([](auto& C_local_ij) { C_local_ij = tl::max(C_local_ij, 0.0f); }, C_local);
 
     // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
-    // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; the store
-    // converts them to float16 (RN)
+    // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; converted to
+    // float16 (RN) before
     auto C_tile = make_tile_window(C, make_tuple(number<block_M>{}, number<block_N>{}), {by * block_M, bx * block_N});
     store_tile(C_tile, tl::cast_tile<half_t>(C_local));
 #endif

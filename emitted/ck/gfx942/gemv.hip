@@ -180,8 +180,8 @@ struct Kernel {
 
     // Stages in shared memory keep more bytes in flight than registers could.
     // gemv.py:42  for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // a_next, b_next: the next tile, in flight from global memory to LDS, in 40 VGPRs per thread. A lane issues 2
-    // loads of 16 bytes to a_next, 8 loads of 16 bytes to b_next, 10 vector-memory loads in flight per wave; with
+    // a_next, b_next: the tile in flight from global memory to LDS, in 40 VGPRs per thread. A lane issues 2 loads of
+    // 16 bytes to a_next, 8 loads of 16 bytes to b_next, 10 vector-memory loads in flight per wave; with
     // AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
     auto a_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(a_copy{}));
     auto a_source = make_tile_window(A, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(a_copy{}));

@@ -211,7 +211,7 @@ struct Kernel {
     clear_tile(Y_local);
 
     // w2a8.py:28  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // X_shared_next, packed_next: the next tile, in flight from global memory to LDS, in 20 VGPRs per thread. A lane
+    // X_shared_next, packed_next: the tile in flight from global memory to LDS, in 20 VGPRs per thread. A lane
     // issues 4 loads of 16 bytes to X_shared_next, 1 load of 16 bytes to packed_next, 5 vector-memory loads in
     // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
     // elements

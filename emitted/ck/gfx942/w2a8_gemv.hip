@@ -160,9 +160,9 @@ struct Kernel {
     clear_tile(partial);
 
     // w2a8.py:77  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // x_next, W_shared_next: the next tile, in flight from global memory to LDS, in 20 VGPRs per thread. A lane
-    // issues 1 load of 16 bytes to x_next, 4 loads of 16 bytes to W_shared_next, 5 vector-memory loads in flight per
-    // wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
+    // x_next, W_shared_next: the tile in flight from global memory to LDS, in 20 VGPRs per thread. A lane issues 1
+    // load of 16 bytes to x_next, 4 loads of 16 bytes to W_shared_next, 5 vector-memory loads in flight per wave;
+    // with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
     auto x_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));
     auto W_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_layout{}));

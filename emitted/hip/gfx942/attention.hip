@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   const int loop_range = tl::ceildiv(seq_len, block_N);
 
   // attention.py:80  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
-  // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 VGPRs per thread.
+  // K_shared_next, V_shared_next: the tile in flight from global memory to LDS, in 32 VGPRs per thread.
   // tl::load_buffer issues 4 x 16 bytes + 4 x 16 bytes per lane, 8 vector-memory loads in flight per wave. They
   // are buffer loads. Byte offsets in a tile have 32 bits: they are less than 1,073,725,696 for all sizes that are
   // accepted. A buffer spans the rows of its tile that the tensor has: past them loads give zeros
@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   // element.
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = 1.0f / logsum(i); });
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
-  // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; the store converts them to float16 (RN)
+  // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; converted to float16 (RN) before
   tl::copy(acc_o, Output(bz, tl::all, by, tl::all).tile(bx * block_M, 0));
 }
 

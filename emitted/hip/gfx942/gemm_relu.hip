@@ -137,12 +137,11 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::clear(C_local);
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 VGPRs per thread.
-  // tl::load issues 2 x 16 bytes + 4 x 8 bytes per lane, 6 vector-memory loads in flight per wave where rows are
-  // 16-byte aligned; else unaligned rows are loaded by elements. The wide ones are buffer loads where a tile
-  // starts in the tensor and 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of its
-  // tile that the tensor has: past them loads give zeros; a lane past the last column takes an offset past the
-  // buffer's end
+  // A_shared_next, B_shared_next: the tile in flight from global memory to LDS, in 16 VGPRs per thread. tl::load
+  // issues 2 x 16 bytes + 4 x 8 bytes per lane, 6 vector-memory loads in flight per wave where rows are 16-byte
+  // aligned; else unaligned rows are loaded by elements. The wide ones are buffer loads where a tile starts in the
+  // tensor and 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of its tile that the
+  // tensor has: past them loads give zeros; a lane past the last column takes an offset past the buffer's end
   tl::Staged<tl::half, block_M, block_K, threads> A_shared_next;
   tl::StagedRows<tl::half, block_K, block_N, threads, 4> B_shared_next;
   auto load = [&](int ko) TL_INLINED_LAMBDA {
@@ -180,8 +179,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
-  // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; the store
-  // converts them to float16 (RN)
+  // a lane stores 2 x 16 bytes per row, 8 neighbouring columns at a time, where rows are aligned; converted to
+  // float16 (RN) before
   tl::copy(C_local, C.tile(by * block_M, bx * block_N));
 }
 

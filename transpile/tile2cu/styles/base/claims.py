@@ -148,7 +148,7 @@ def _moved(claim: Claim) -> str:
 def _of_copy(claim: Claim) -> str:
     match claim:
         case StoredByLanes():
-            rounded = f"; the store converts them to {claim.rounded} (RN)" if claim.rounded else ""
+            rounded = f"; converted to {claim.rounded} (RN) before" if claim.rounded else ""
             runs = f"{claim.columns} neighbouring columns at a time"
             aligned = ", where rows are aligned" if claim.if_aligned else ""
             return f"a lane stores {claim.count} x {claim.bytes} bytes per row, {runs}{aligned}{rounded}"

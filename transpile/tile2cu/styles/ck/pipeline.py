@@ -55,7 +55,7 @@ class Pipelines:
             held = (each.through.loaded.encoding.registers * each.box.tensor.dtype.bytes for each in tiles)
             count = sum(-(-size // 4) for size in held)
             self.prefetched = max(self.prefetched, count)
-            about = f"{names}: the next tile, in flight from global memory to LDS, in {count} VGPRs per thread"
+            about = f"{names}: the tile in flight from global memory to LDS, in {count} VGPRs per thread"
             about += f". {self._about_loads(tiles)}" if tiles else ""
             moves = all(each.steps is not None for each in tiles) and not parts["variable"]
             moves = moves and all(

@@ -85,10 +85,10 @@ def _staged_about(
     call = listed(sorted({tl.LOAD_BUFFER if each.always else tl.LOAD for each in buffers}))
     where = "" if aligned else " where rows are 16-byte aligned; else unaligned rows are loaded by elements"
     if any(width < 4 for _, width in loads):  # no buffer load has fewer bytes
-        text = f"{names}: the next tile, in flight from global memory to LDS, in {registers} VGPRs per thread"
+        text = f"{names}: the tile in flight from global memory to LDS, in {registers} VGPRs per thread"
         return tuple(wrapped(text, BODY_WIDTH))
     text = (
-        f"{names}: the next tile, in flight from global memory to LDS, in {registers} VGPRs per thread. {call} "
+        f"{names}: the tile in flight from global memory to LDS, in {registers} VGPRs per thread. {call} "
         f"issues {issued} per lane, {total} vector-memory loads in flight per wave{where}. "
         + ("They are buffer loads" if aligned else "The wide ones are buffer loads")
         + ("" if always else " where a tile starts in the tensor and 32-bit offsets reach it (tested), else predicated")
