@@ -56,7 +56,7 @@ def gemm_hybrid(
         group = tile // (group_rows * columns)
         rows_in_group = T.min(group_rows, rows - group * group_rows)
         step = tile % (group_rows * columns) // rows_in_group
-        mirrored = T.max(columns - 1 - step, 0)  # max shows that no tile begins before C, where TMA must not store
+        mirrored = T.max(columns - 1 - step, 0)  # never below 0: max proves it, as a TMA store needs a start in C
         return group * group_rows + tile % (group_rows * columns) % rows_in_group, T.if_then_else(
             group % 2 == 0, step, mirrored
         )

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(threads)
     // cp.async.cg of 16 bytes, 1 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X(m, tl::all).tile(ko * block_K), x[ko % num_stages]);
     // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
-    // evict_first in L2, as no other block reads it  [select.copy.streaming]
+    // evict_first in L2 where no other block reads it, of tensors of at most 256 MiB  [select.copy.streaming]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 4)), W_shared[ko % num_stages], M == 1);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

@@ -22,7 +22,8 @@
 // (of Z) are extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not
 // launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float16 and float32. Rounded to nearest even (RN): Y (float16, dequant.py:184). Computed in
-// these types, not in float32; each operation rounds (RN), to infinity on overflow: products (float16, dequant.py:172).
+// these types, not in float32; each operation rounds (RN), to infinity on overflow; compilers fuse multiplications and
+// additions (FMA): products (float16, dequant.py:172).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
@@ -182,7 +183,7 @@ __global__ void __launch_bounds__(threads)
     // cp.async.cg of 16 bytes, 2 per thread for each tile
     tl::copy_tile(x_copy{}, X(m, _), make_coord(ko * block_K), x(_, ko % num_stages));
     // cp.async.cg of 16 bytes, 4 per thread for each tile
-    // evict_first in L2, as no other block reads it  [select.copy.streaming]
+    // evict_first in L2 where no other block reads it, of tensors of at most 256 MiB  [select.copy.streaming]
     tl::copy_tile_once(packed_copy{}, W, make_coord(bn * block_N, ko * (block_K / 2)), packed(_, _, ko % num_stages),
                        M == 1);
 

@@ -24,7 +24,8 @@
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:56). Computed in these types,
-// not in float32; each operation rounds (RN), to infinity on overflow: W_shared (float16, linear_int4.py:50).
+// not in float32; each operation rounds (RN), to infinity on overflow; compilers fuse multiplications and additions
+// (FMA): W_shared (float16, linear_int4.py:50).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
@@ -45,8 +46,11 @@
 //   parameter   here  new  gives
 //   block_M     256   128  148,480 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
 //                          and register shares
-//                     512  226,304 bytes of shared memory and 256 registers for tiles, over the limit of 240 per
-//                          thread: may spill; other schedule of the loop; 3 stages used
+//                     512  225,280 bytes of shared memory and 256 registers for tiles, over the limit of 255 per
+//                          thread: may spill; other MMA instructions, partition among warps, tiles or their swizzles in
+//                          shared memory, pipelines, schedule of the loop, staging of stores and register shares; 3
+//                          stages used; no producer: the copy in line 43 moves 512 rows, and a box of TMA has at most
+//                          256
 //   block_N     128   64   189,440 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
 //                          and register shares
 //                     256  230,400 bytes of shared memory and 256 registers for tiles, over the limit of 240 per

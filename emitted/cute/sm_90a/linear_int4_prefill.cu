@@ -25,8 +25,8 @@
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4_prefill.py:73). Computed in these
-// types, not in float32; each operation rounds (RN), to infinity on overflow: W_local (float16,
-// linear_int4_prefill.py:70).
+// types, not in float32; each operation rounds (RN), to infinity on overflow; compilers fuse multiplications and
+// additions (FMA): W_local (float16, linear_int4_prefill.py:70).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on K.
@@ -46,8 +46,10 @@
 // changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     256   128  115,712 bytes of shared memory and 100 of 240 registers for tiles
-//                     512  209,920 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
-//                          thread: may spill; other schedule of the loop and staging of stores; 3 stages used
+//                     512  208,896 bytes of shared memory and 276 registers for tiles, over the limit of 255 per
+//                          thread: may spill; other MMA instructions, pipelines, schedule of the loop, staging of
+//                          stores and register shares; 3 stages used; no producer: the copy in line 55 moves 512 rows,
+//                          and a box of TMA has at most 256
 //   block_N     128   64   140,288 bytes of shared memory and 100 of 240 registers for tiles; other partition among
 //                          warps and staging of stores
 //                     256  164,864 bytes of shared memory and 296 registers for tiles, over the limit of 240 per

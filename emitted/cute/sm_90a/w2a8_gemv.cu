@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(threads)
     // cp.async.cg of 16 bytes, 1 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_tile(x_copy{}, X(m, _), make_coord(ko * block_K), x(_, ko % num_stages));
     // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
-    // evict_first in L2, as no other block reads it  [select.copy.streaming]
+    // evict_first in L2 where no other block reads it, of tensors of at most 256 MiB  [select.copy.streaming]
     tl::copy_tile_once(W_shared_copy{}, W, make_coord(bn * block_N, ko * (block_K / 4)),
                        W_shared(_, _, ko % num_stages), M == 1);
   };

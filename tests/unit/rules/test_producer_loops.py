@@ -56,6 +56,24 @@ def test_refusals(parts: dict[str, str], because: str) -> None:
     assert because in refusal(**parts)
 
 
+def test_a_box_has_at_most_256_rows() -> None:
+    """Heads list the values of tile parameters next to the file's: those of 512 rows did not compile."""
+    kernel = """
+A_shared = T.alloc_shared(({rows}, 64), "float16")
+B_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment(({rows}, 64), "float32")
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[0, k * 64], A_shared)
+    T.copy(Z[k * 64, 0], B_shared)
+    T.gemm(A_shared, B_shared, C_local)
+T.copy(C_local, X[0, 0])
+"""
+    for rows, because in ((256, ""), (512, "moves 512 rows, and a box of TMA has at most 256")):
+        context = resolved(kernel.format(rows=rows), target="cuda:sm_90a")
+        assert str(context.facts[context.launch, WARP_SPECIALISED].because).endswith(because)
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "because"),
     [(192, 192, ""), (192, 208, "needs 130 registers per thread, and 384 threads"), (128, 256, "")],

@@ -160,7 +160,7 @@ def _of_copy(claim: Claim) -> str:
         case Staged():
             return claim.because
         case Streams():
-            return "evict_first in L2, as no other block reads it"
+            return "evict_first in L2 where no other block reads it, of tensors of at most 256 MiB"
         case StoredByTma() if claim.transposed:
             return (
                 "The warps write the tile transposed, by stmatrix; after a barrier one thread stores it; returns when "
