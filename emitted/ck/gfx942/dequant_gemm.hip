@@ -25,8 +25,8 @@
 // K / group (of S) and K / group (of Z) are extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a
 // kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, dequant.py:70). Computed in these types, not in
-// float32; each operation rounds (RN), to infinity on overflow; compilers fuse multiplications and additions (FMA):
-// W_shared (float16, dequant.py:68).
+// float32; each operation rounds (RN), to infinity on overflow; compilers may fuse a multiplication and an addition
+// (FMA): W_shared (float16, dequant.py:68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on K.

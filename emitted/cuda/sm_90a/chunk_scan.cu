@@ -28,8 +28,8 @@
 // kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): decayed_shared (float16, chunk_scan.py:84), weights_cast
 // (float16, chunk_scan.py:119) and Y (float16, chunk_scan.py:122). Computed in these types, not in float32; each
-// operation rounds (RN), to infinity on overflow; compilers fuse multiplications and additions (FMA): weights_cast
-// (float16, chunk_scan.py:101). tl::exp2 is ex2.approx.ftz.f32.
+// operation rounds (RN), to infinity on overflow; compilers may fuse a multiplication and an addition (FMA):
+// weights_cast (float16, chunk_scan.py:101). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the

@@ -22,8 +22,8 @@
 // kernel without blocks is not launched. Out-of-bounds loads return zero.
 // MMAs accumulate in float32. Rounded to nearest even (RN): decayed_shared (float16, chunk_state.py:68) and States
 // (float16, chunk_state.py:82). Computed in these types, not in float32; each operation rounds (RN), to infinity on
-// overflow; compilers fuse multiplications and additions (FMA): x_decayed (float16, chunk_state.py:80). tl::exp2 is
-// ex2.approx.ftz.f32.
+// overflow; compilers may fuse a multiplication and an addition (FMA): x_decayed (float16, chunk_state.py:80). tl::exp2
+// is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the

@@ -25,8 +25,8 @@
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4_prefill.py:73). Computed in these
-// types, not in float32; each operation rounds (RN), to infinity on overflow; compilers fuse multiplications and
-// additions (FMA): W_local (float16, linear_int4_prefill.py:70).
+// types, not in float32; each operation rounds (RN), to infinity on overflow; compilers may fuse a multiplication and
+// an addition (FMA): W_local (float16, linear_int4_prefill.py:70).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on K.

@@ -340,7 +340,8 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
         parts.append(f"Rounded to nearest even (RN): {_places(found.rounded, file)}.")
     parts += [f"{total} adds {tile} before it is rounded to {to}." for total, tile, to in found.unrounded]
     if found.computed:
-        each = "each operation rounds (RN), to infinity on overflow; compilers fuse multiplications and additions (FMA)"
+        each = "each operation rounds (RN), to infinity on overflow"
+        each += "; compilers may fuse a multiplication and an addition (FMA)"
         parts.append(f"Computed in these types, not in float32; {each}: {_places(found.computed, file)}.")
     if found.approximated:
         instructions = APPROXIMATIONS[launches[0].target.is_amd]
