@@ -231,8 +231,9 @@ CUTE_DEVICE void copy_tile(const WordsOrElements<Words, Elements>&, const From& 
     copy_tile(Elements{}, from, start, to);
 }
 
-// The same of data that this block reads `once`: what cp.async reads L2 evicts first, before data that other blocks
-// read again. Has two loops, because a cache policy selected at run time costs more than no policy.
+// The same of data that this block reads `once`: L2 evicts what cp.async of 16 bytes reads before data that other
+// blocks read again, for tensors of a size that spares_l2. Has two loops, because a cache policy selected at run time
+// costs more than no policy.
 template <class Tiled> CUTE_DEVICE auto evicting_first(const Tiled& tiled) { return tiled; }
 template <class T, class Threads, class Tile>
 CUTE_DEVICE auto evicting_first(

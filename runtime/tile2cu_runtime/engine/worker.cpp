@@ -48,9 +48,9 @@ void Worker::run_blocks() {
   const std::uint64_t most = std::uint64_t(launch.most_clusters());
   const bool some = most > 0 && clusters > most;
   while (!launch.abandoned) {
-    const std::uint64_t turn = launch.next_cluster++;
-    if (turn >= (some ? most : clusters)) break;
-    const std::uint64_t number = some ? turn * (clusters - 1) / (most - 1) : turn;  // as tl_engine_runs says
+    const std::uint64_t order = launch.next_cluster++;
+    if (order >= (some ? most : clusters)) break;
+    const std::uint64_t number = some ? order * (clusters - 1) / (most - 1) : order;  // as tl_engine_runs says
     if (launch.grid_barrier) launch.grid_barrier->begin(std::uint32_t(number));
     if (!launch.abandoned) run_cluster(number);
     block_number = std::uint32_t(number);  // used by the grid barrier; cooperative launches have no clusters

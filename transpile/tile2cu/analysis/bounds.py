@@ -152,12 +152,10 @@ class Bounds:
         """
         if not self._wrapping:
             return self.of_values.inside(start, length, extent, given)
-        known = [self.linear(part) for condition in given for part in self._not_negative(condition)]
-        low = self.interval(start).low
-        if (low is None or low < 0) and not self._follows(self.linear(start), known):
+        if not self._is_not_negative(start) and not self.follows(start, given):
             return False
         slack = self.linear(extent).plus(self.linear(length), -1).plus(self.linear(start), -1)
-        return self._fits(start, length, extent) or self._follows(slack, known)
+        return self._fits(start, length, extent) or self._follows(slack, given)
 
     @cached_property
     def of_values(self) -> "Bounds":
@@ -170,27 +168,26 @@ class Bounds:
 
     def implies(self, condition: Expr, other: Expr) -> bool:
         """Whether the comparison `other` of integers provably holds wherever a condition does."""
-        known = [self.linear(part) for part in self._not_negative(condition)]
         wanted = (
             [self.linear(part) for part in self._not_negative(other)]
             if isinstance(other, Binary) and other.op != "and"
             else []
         )
-        return len(wanted) == 1 and self._follows(wanted[0], known)
+        return len(wanted) == 1 and self._follows(wanted[0], (condition,))
 
     def follows(self, index: Expr, given: tuple[Expr, ...]) -> bool:
         """Whether an integer is at least 0 because of one of the conditions `given`."""
-        known = [self.linear(part) for condition in given for part in self._not_negative(condition)]
-        return self._follows(self.linear(index), known)
+        return self._follows(self.linear(index), given)
 
     def never_holds(self, condition: Expr) -> bool:
         """Whether a comparison of integers provably holds in no thread, for all run-time values."""
         highest = (self.interval(part).high for part in self._not_negative(condition))
         return any(high is not None and high < 0 for high in highest)
 
-    def _follows(self, sum_: Linear, known: list[Linear]) -> bool:
-        """Whether a sum is at least one of the non-negative ones."""
-        rests = (sum_.plus(other, -1) for other in known)
+    def _follows(self, sum_: Linear, given: tuple[Expr, ...]) -> bool:
+        """Whether a sum is at least one that is not negative where the conditions `given` hold."""
+        parts = (part for condition in given for part in self._not_negative(condition))
+        rests = (sum_.plus(self.linear(part), -1) for part in parts)
         return any(not rest.terms and rest.constant >= 0 for rest in rests)
 
     def _not_negative(self, condition: Expr) -> Iterator[Expr]:
@@ -237,8 +234,7 @@ class Bounds:
 
         So are the indices that a block computes from one that counts several dimensions: `z % batch` and `z // batch`.
         """
-        end = self.end_of(index)
-        return same_factors(end, factors(self.expanded(extent)))
+        return same_factors(self.end_of(index), factors(self.expanded(extent)))
 
     def end_of(self, index: Expr, given: Mapping[Expr, list[Expr]] = MappingProxyType({})) -> list[Expr] | None:
         """Factors of a number that is greater than an index, if the divisors in it are positive; None where unknown.

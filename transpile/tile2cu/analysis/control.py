@@ -33,13 +33,10 @@ class Place:
         """The conditions that hold at the statement: those around it of values that never change, and that of a branch
         whose arm it begins, since nothing has changed since the branch asked.
         """
-        last = self.path[-1] if self.path else (None, 0)
-        begins = last[0] if last[0] is not None and bodies(last[0])[last[1]][:1] == (self.stmt,) else None
-        asked = ((outer, arm) for outer, arm in self.path if isinstance(outer, If))
         return tuple(
             outer.condition if arm == 0 else negated(outer.condition)
-            for outer, arm in asked
-            if outer is begins or is_fixed(outer.condition)
+            for outer, arm in self.path
+            if isinstance(outer, If) and (bodies(outer)[arm][0] is self.stmt or is_fixed(outer.condition))
         )
 
     @property

@@ -192,10 +192,9 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
 
 def is_iteration(loop: Loop, body: tuple[Stmt, ...]) -> bool:
     """Whether a loop is an iteration of one that skips some: passes/skip_iterations.py."""
-    if not any(isinstance(outer, Loop | While) for outer in around(body, loop)):
+    if loop.count != 1 or not any(isinstance(outer, Loop | While) for outer in around(body, loop)):
         return False
-    named = (var for stmt in walk_stmts(loop.body) for expr in expressions(stmt) for var in variables(expr))
-    return loop.count == 1 and loop.var not in named
+    return all(loop.var not in variables(*expressions(stmt)) for stmt in walk_stmts(loop.body))
 
 
 def walk_to_active(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uniformity import BLOCK_MEMORY, uniformity_of
 from tile2cu.core.expr import Expr
@@ -19,10 +20,7 @@ def decisions(launch: Launch, stmt: Stmt) -> Iterator[tuple[If | While | Loop, t
     alone = uniformity_of(launch, BLOCK_MEMORY)
     again = (stmt,) if isinstance(stmt, While) else ()  # its condition is evaluated behind each iteration
     for outer in (*around(launch.body, stmt), *again):
-        match outer:
-            case If() | While():
-                yield outer, (outer.condition,)
-            case Loop():
-                yield outer, (outer.start, outer.stop, outer.step)
+        if isinstance(outer, If | While | Loop):
+            yield outer, expressions(outer)
         if isinstance(outer, While | Loop):
             yield from ((branch, (branch.condition,)) for branch in alone.diverging_exits(outer.body))

@@ -6,6 +6,7 @@ from tile2cu.core.expr import Call, Expr, Load, static_value
 from tile2cu.core.program import Buffer, CallStmt, Copy, If, Stmt, walk_stmts
 
 SYNC_GRID = "sync_grid"
+BLOCK_VOTES = ("count_of_block", "any_of_block", "all_of_block")  # of all threads, to which they give one value
 WAIT_FOR_KERNELS = "griddepcontrol_wait"  # T.pdl_sync
 START_KERNELS = "griddepcontrol_launch_dependents"  # T.pdl_trigger
 SYNC_CLUSTER = "sync_cluster"

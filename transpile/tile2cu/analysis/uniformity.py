@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
+from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.dependence import same_storage
+from tile2cu.analysis.sync_calls import BLOCK_VOTES
 from tile2cu.analysis.uses import exits, roots_written
 from tile2cu.core.expr import Address, Call, Const, Expr, Load, Named, Role, Var, children, is_of_thread
 from tile2cu.core.memo import kept
@@ -30,7 +32,6 @@ from tile2cu.core.program import (
     While,
 )
 
-_VOTES = ("count_of_block", "any_of_block", "all_of_block")  # of all threads, to which they give one value
 _PRIVATE = (Scope.LOCAL, Scope.FRAGMENT)
 MEMORY = (Scope.SHARED, Scope.GLOBAL)
 BLOCK_MEMORY = (Scope.SHARED,)
@@ -85,7 +86,7 @@ class Uniformity:
             return True
         held = self._held.get(expr)
         if held is None:
-            vote = isinstance(expr, Call) and expr.function in _VOTES
+            vote = isinstance(expr, Call) and expr.function in BLOCK_VOTES
             held = self._held[expr] = vote or (self._part(expr) and all(map(self.holds, children(expr))))
         return held
 
@@ -153,6 +154,11 @@ class Uniformity:
     def _is_uniform_branch(self, branch: If) -> bool:
         """Whether all threads take the same arm of a branch."""
         return self.holds(branch.condition) or self._uniform_branches(branch)
+
+    def taken_by_all(self, stmt: If | While | Loop) -> bool:
+        """Whether all threads run the same arm of a branch, or each iteration of a loop."""
+        left = not isinstance(stmt, If) and self.is_left_by_some(stmt.body)
+        return all(map(self.holds, expressions(stmt))) and not left
 
     def is_left_by_some(self, body: tuple[Stmt, ...]) -> bool:
         """Whether some threads may leave the loop around a body before others do."""

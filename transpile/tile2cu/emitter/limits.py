@@ -69,7 +69,7 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
     found = dict.fromkeys(
         (
             _in_64_bits(part, printers[each], past),
-            _word(printers[each], binary("+", part, past) if past is not None else part),
+            printers[each].in_words(binary("+", part, past) if past is not None else part),
         )
         for each, part, past in overflowing(resolved)
         if of_call == is_of_call(part, each.program)
@@ -133,7 +133,7 @@ def _tile_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
         if (grid := numbered_tiles(each.resolved))
         and of_call == any(is_of_call(extent, each.resolved.program) for extent in grid)
     ]
-    counts = _unique(" times ".join(_word(printer, extent) for extent in grid) for printer, grid in grids)
+    counts = _unique(" times ".join(printer.in_words(extent) for extent in grid) for printer, grid in grids)
     yield Limit(
         conditions=_unique(f"!{TILE_COUNT_FITS_INT}({', '.join(map(printer.index, grid))})" for printer, grid in grids),
         comment="At most 2^30 tiles: an int numbers them, to which a block adds the number of blocks",
@@ -168,12 +168,7 @@ def quotient_limits(launches: tuple[Written, ...]) -> tuple[Limit, ...]:
 
 
 def _words(found: Iterable[tuple[Printer, Expr]]) -> str:
-    return listed(list(_unique(_word(printer, expr) for printer, expr in found)))
-
-
-def _word(printer: Printer, expr: Expr) -> str:
-    """An expression as the head of a file has it."""
-    return printer.in_words(expr)
+    return listed(list(_unique(printer.in_words(expr) for printer, expr in found)))
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:

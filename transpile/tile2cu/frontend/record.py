@@ -116,8 +116,7 @@ class Recorder:
     @property
     def thread_shape(self) -> tuple[int, ...]:
         """Threads of the open launch along x, y and z."""
-        if self._launch is None:
-            self.require_kernel("a thread index")
+        self.require_kernel("a thread index")
         assert self._launch is not None
         return self._launch.threads
 

@@ -10,7 +10,7 @@ from tile2cu.analysis.reach import decisions
 from tile2cu.analysis.uniformity import BLOCK_MEMORY, MEMORY, uniformity_of
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Call
-from tile2cu.core.program import If, Launch, Loop, Stmt, While
+from tile2cu.core.program import Launch, Loop, Stmt
 from tile2cu.core.rebuild import with_instead
 
 _WHY = "All threads of the block go one way, also where another block writes meanwhile what they read"
@@ -23,14 +23,11 @@ def agreed_around(launch: Launch, stmt: Stmt) -> Launch | None:
     """
     at_one_time, alone = uniformity_of(launch, MEMORY), uniformity_of(launch, BLOCK_MEMORY)
     for branch, asked in decisions(launch, stmt):
-        if not all(map(alone.holds, asked)):
-            votes = not isinstance(branch, Loop) and all(map(at_one_time.holds, asked))
-            return _voting(launch, branch) if votes else None
+        if all(map(alone.holds, asked)):
+            continue
+        if isinstance(branch, Loop) or not all(map(at_one_time.holds, asked)):
+            return None
+        vote = Call(BOOL, "any_of_block", (branch.condition,))
+        changed = replace(branch, condition=vote, comments=(*branch.comments, _WHY))
+        return replace(launch, body=with_instead(launch.body, {id(branch): (changed,)}))
     return None
-
-
-def _voting(launch: Launch, branch: If | While | Loop) -> Launch:
-    assert isinstance(branch, If | While), "a block votes on a condition"
-    vote = Call(BOOL, "any_of_block", (branch.condition,))
-    changed = replace(branch, condition=vote, comments=(*branch.comments, _WHY))
-    return replace(launch, body=with_instead(launch.body, {id(branch): (changed,)}))

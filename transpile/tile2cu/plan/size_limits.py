@@ -1,12 +1,12 @@
 """What a launcher checks of run-time sizes: what it divides by, what ints may not hold, and how large a grid is."""
 
-import functools
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.decisions import PERSISTENT
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, children, int_const, static_value, walk
+from tile2cu.core.memo import kept
 from tile2cu.core.program import If, Loop, Program
 from tile2cu.plan.grid_schedule import values_of_sizes
 from tile2cu.plan.resolved import Resolved
@@ -113,7 +113,7 @@ def _extents(resolved: Resolved) -> Iterator[tuple[Expr, None]]:
         yield from ((part, None) for part in _may_overflow(extent, resolved.bounds))
 
 
-@functools.lru_cache(maxsize=8)  # asked for words and for checks
+@kept
 def _counted(resolved: Resolved) -> tuple[tuple[Expr, Expr | None], ...]:
     """What may overflow in numbers of tiles, with what is added to the last number before it is compared.
 

@@ -1,9 +1,9 @@
 """Tensor maps: how TMA sees tensors, each through one shape of tile."""
 
-import functools
 from dataclasses import dataclass
 
 from tile2cu.core.decisions import CALL, SHARED_LAYOUT, STAGING_TILE, TMA_IF
+from tile2cu.core.memo import kept
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Region
 from tile2cu.core.schedule import Multiple
 from tile2cu.core.shared_memory import Staging
@@ -33,7 +33,7 @@ class TensorMapPlan:
         return self.tile.like.name if isinstance(self.tile, Staging) else self.tile.name
 
 
-@functools.lru_cache(maxsize=8)
+@kept
 def tensor_maps(resolved: Resolved) -> tuple[TensorMapPlan, ...]:
     """The maps of a launch in program order: those that would be equal are one."""
     uses: dict[tuple[object, ...], list[_Use]] = {}

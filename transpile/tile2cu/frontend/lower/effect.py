@@ -1,10 +1,9 @@
 """Calls for what they do."""
 
+from tile2cu.analysis.sync_calls import BLOCK_VOTES
 from tile2cu.core.expr import Call
 from tile2cu.core.program import CallStmt
 from tile2cu.frontend.context import Context
-
-_BARRIERS = ("count_of_block", "any_of_block", "all_of_block")
 
 
 def perform(cx: Context, call: Call) -> None:
@@ -18,4 +17,4 @@ def is_effect(value: object) -> bool:
     """Whether a call does something besides giving a value."""
     if not isinstance(value, Call):
         return False
-    return value.function[0] == ":" or value.function.startswith("random.") or value.function in _BARRIERS
+    return value.function[0] == ":" or value.function.startswith("random.") or value.function in BLOCK_VOTES

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from tile2cu.analysis.accesses import parts_of
+from tile2cu.analysis.sync_calls import BLOCK_VOTES
 from tile2cu.core.decisions import BLOCK_VOTE, PTX_VERSION, SHARED_LAYOUT
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call
@@ -14,10 +15,9 @@ from tile2cu.core.program import Buffer, Launch, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _CHUNK_BYTES = 16  # contiguous under every swizzle: headers/tl/common/swizzle.h
-_VOTES = ("count_of_block", "any_of_block", "all_of_block")
 _ONLY_NVIDIA: Mapping[str, tuple[str, str]] = MappingProxyType(
     dict.fromkeys(
-        _VOTES,
+        BLOCK_VOTES,
         (
             "barrier that counts",
             "count or decide in a shared tile (T.atomic_add, or one thread), then T.sync_threads()",
@@ -115,7 +115,7 @@ def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
                     op.span,
                     help=_ONLY_NVIDIA[function][1],
                 )
-            if function in _VOTES:
+            if function in BLOCK_VOTES:
                 yield op, BLOCK_VOTE, "block"
 
 

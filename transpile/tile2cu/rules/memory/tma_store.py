@@ -62,6 +62,7 @@ from tile2cu.rules.mma.hopper import (
     GEMM,
     GEMMS_OVER_TILES,
     LESSONS,
+    TMA_BOX_ROWS,
     TMA_RANK,
     columns_aligned_if,
     is_specialised,
@@ -91,7 +92,6 @@ for k in T.Pipelined(4, num_stages=2):
     T.gemm(A_shared, A_shared, C_local, clear_accum=True)
     T.atomic_add(X[k * 64, 0], C_local)
 """
-_BOX_ROWS = 256  # of a TMA box
 _BOX_OF_WARPGROUP = 64  # rows that it stages at a time, 16 per warp
 _SLAB_FLOATS = 32  # columns that a swizzle spans
 
@@ -285,7 +285,7 @@ def _is_stored_by_tma(op: Copy, context: Context) -> bool:
     cols = src.static_shape[1]
     slabs = cols // layout.along_n % 64 == 0
     if op.transposed:  # rows are a multiple of 64
-        slabs = layout.along_n == 1 and cols % 16 == 0 and cols <= _BOX_ROWS
+        slabs = layout.along_n == 1 and cols % 16 == 0 and cols <= TMA_BOX_ROWS
     starts = columns_aligned_if(op.dst, context.bounds) == ()
     return op.dst.kept[-1] == dst.rank - 1 and starts and not rows_unsupported(dst) and slabs
 

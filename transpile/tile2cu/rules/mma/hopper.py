@@ -132,7 +132,7 @@ def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
 
 PATTERN_ROWS = 8  # of a swizzle's period: headers/tl/common/swizzle.h
 TMA_RANK = 5
-_BOX_ROWS = 256
+TMA_BOX_ROWS = 256
 LESSONS = "measured on an H200: benchmarks/RESULTS.md"
 
 
@@ -543,8 +543,8 @@ def box_unsupported(region: Region, into: Region) -> str:
         return "changes the element type, or the rank of its tensor is over 5"
     if len(region.kept) != 2 or region.kept[-1] != tensor.rank - 1:
         return "does not run along the tensor's last dimension"
-    if tile.static_shape[-2] > _BOX_ROWS:
-        return f"moves {tile.static_shape[-2]} rows, and a box of TMA has at most {_BOX_ROWS}"
+    if tile.static_shape[-2] > TMA_BOX_ROWS:
+        return f"moves {tile.static_shape[-2]} rows, and a box of TMA has at most {TMA_BOX_ROWS}"
     return ""
 
 

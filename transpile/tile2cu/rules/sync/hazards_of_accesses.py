@@ -202,10 +202,7 @@ class Accesses:
 
         passes/agree_on_branches.py: the block can vote on a branch.
         """
-        if isinstance(stmt, If):
-            return self.at_one_time.holds(stmt.condition)
-        asked = (stmt.condition,) if isinstance(stmt, While) else (stmt.start, stmt.stop, stmt.step)
-        return all(map(self.at_one_time.holds, asked)) and not self.at_one_time.is_left_by_some(stmt.body)
+        return self.at_one_time.taken_by_all(stmt)
 
     def before_divergence(self, stmt: If | While | Loop, pending: Pending, around: If | While | Loop | None) -> Pending:
         """The barrier that some threads would need in a branch or loop, before it: all threads run it there.

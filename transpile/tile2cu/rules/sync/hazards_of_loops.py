@@ -25,9 +25,7 @@ class Loops(Branches):
         if pipeline is not None:
             left = stmt if self.uniformity.is_left_by_some(stmt.body) else None
             return self.pipelined(stmt, pipeline, pending, divergent or left)
-        bounds = (stmt.start, stmt.stop, stmt.step)  # uniform: all threads run each iteration
-        uniform = all(map(self.uniformity.holds, bounds)) and not self.uniformity.is_left_by_some(stmt.body)
-        if uniform:
+        if self.uniformity.taken_by_all(stmt):
             return self.iterations(stmt, pending, divergent)
         return self.diverging(stmt, pending, divergent, lambda before: self.iterations(stmt, before, stmt))
 
@@ -66,9 +64,8 @@ class Loops(Branches):
 
         Where the condition is evaluated again, at an iteration's end, no barrier can be placed.
         """
-        uniform = self.uniformity.holds(stmt.condition) and not self.uniformity.is_left_by_some(stmt.body)
         pending = self.condition(stmt, pending, divergent)
-        if uniform:
+        if self.uniformity.taken_by_all(stmt):
             return self.evaluations(stmt, pending, divergent)
         return self.diverging(stmt, pending, divergent, lambda before: self.evaluations(stmt, before, stmt))
 
