@@ -52,18 +52,21 @@ def linear_of(
 ) -> Linear:
     """An integer expression as a sum; a nonlinear term is an atom. Names with `values` are replaced by them.
 
-    A division that is exact for each term is one if its dividend `never_wraps`.
+    A division that is exact for each term is one if its dividend `never_wraps`. A number with a fraction is no integer,
+    and rounds: an expression of a floating-point type is an atom.
     """
 
     def of(part: Expr) -> Linear:
         return linear_of(part, values, never_wraps)
 
     value = static_value(expr)
-    if value is not None:
+    if value is not None and not expr.dtype.is_float:
         return Linear({}, int(value))
     match expr:
         case Var() if expr in values:
             return of(values[expr])
+        case _ if expr.dtype.is_float:
+            pass
         case Binary(op="+"):
             return of(expr.lhs).plus(of(expr.rhs))
         case Binary(op="-"):
