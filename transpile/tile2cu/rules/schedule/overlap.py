@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, shared, variables, variables_of
 from tile2cu.analysis.control import only_arm
-from tile2cu.analysis.dependence import depends
+from tile2cu.analysis.dependence import depends, keeps
+from tile2cu.analysis.effects import own_effects
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.regions import is_fixed
 from tile2cu.analysis.uses import all_expressions, is_at_top, statements, without
@@ -30,7 +31,7 @@ from tile2cu.rules.schedule.candidates import scheduled
 from tile2cu.rules.schedule.deferred_reductions import running_sums
 from tile2cu.rules.schedule.pipeline import iterations_adjacent
 from tile2cu.rules.schedule.register_budget import ATTENTION, blocks_per_sm, registers_of
-from tile2cu.rules.schedule.rescale_factors import keeps, row_factor
+from tile2cu.rules.schedule.rescale_factors import keeps_earlier, row_factor
 from tile2cu.rules.schedule.warpgroup_trips import own_trips
 
 _MASKED = ATTENTION.replace(
@@ -154,12 +155,15 @@ def _mask_apart(found: MmaOverlap, op: Loop, context: Context) -> If | None:
     """The mask without which unmasked iterations have a loop of their own.
 
     A branch directly after the first MMA that changes only its result, on a condition that no tile or tensor decides.
+    The loops evaluate it where an iteration begins: nothing before the branch changes it.
     """
     mask = found.parts[0][0] if found.parts[0] else None
     inside = only_arm(mask) if mask is not None and not found.factor else None
     if inside is None or not isinstance(mask, If):
         return None
     if not (is_at_top(op, context.launch) and equal_trip_counts(op, context)):
+        return None
+    if not keeps((*found.before, *found.mmas), of=own_effects(mask)):
         return None
     loads = any(isinstance(part, Load) for part in walk(mask.condition))
     alone = buffers_written(mask) == {found.first[0].c.buffer} and all(isinstance(stmt, Parallel) for stmt in inside)
@@ -225,7 +229,7 @@ def _scaling_first(found: MmaOverlap) -> Iterator[MmaOverlap]:
         return
     for position, op in enumerate(found.between):
         factor = row_factor(op, found.late)
-        if factor is None or not any(keeps(stmt, factor) for stmt in found.between[:position]):
+        if factor is None or not any(keeps_earlier(stmt, factor) for stmt in found.between[:position]):
             continue
         if found.second[0].c.buffer in buffers_written(factor.scaled[0]):
             others = (*found.between[position + 1 :], *(late for late in found.late if late not in factor.scaled))

@@ -28,7 +28,7 @@ def row_factor(op: Stmt, others: tuple[Stmt, ...]) -> RowFactor | None:
     return RowFactor(op, tile, before, after, scaled) if of_rows and is_one and scaled else None
 
 
-def keeps(op: Stmt, factor: RowFactor) -> bool:
+def keeps_earlier(op: Stmt, factor: RowFactor) -> bool:
     """Whether a loop over rows keeps, under some condition, the earlier one of the two values of the factor."""
     store = op.body[-1] if isinstance(op, Parallel) and op.body else None
     if (

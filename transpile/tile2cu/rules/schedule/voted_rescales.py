@@ -10,7 +10,7 @@ from tile2cu.core.mfma_layout import MfmaAccumulator
 from tile2cu.core.program import Loop, Parallel
 from tile2cu.core.schedule import RowFactor, VotedRescale
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.schedule.rescale_factors import keeps, row_factor
+from tile2cu.rules.schedule.rescale_factors import keeps_earlier, row_factor
 
 _RESCALED = """
 A = T.alloc_shared((64, 64), "float16")
@@ -60,7 +60,7 @@ def voted_rescale(op: Loop, context: Context) -> Iterator[Decision]:
     loops = [loop for loop in statements(body, Parallel) if loop in body]
     for position, computed in enumerate(loops):
         factor = row_factor(computed, tuple(loops[position + 1 :]))
-        if factor is None or not any(keeps(each, factor) for each in loops[:position]):
+        if factor is None or not any(keeps_earlier(each, factor) for each in loops[:position]):
             continue
         for scaled in factor.scaled:
             if isinstance(scaled, Parallel) and len(scaled.vars) == 2 and _holds_at(scaled, factor, op, context):
