@@ -221,6 +221,20 @@ def _is_among_threads(part: Expr) -> bool:
     return isinstance(part, Call) and (part.function.partition("<")[0] in _AMONG or part.function[0] == ":")
 
 
+_DIVISIONS = frozenset(("//", "%", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod"))
+
+
+def may_trap(expr: Expr) -> bool:
+    """Whether an expression divides integers by a value that may be zero: it may not be evaluated where it was not."""
+    return any(
+        (part.op if isinstance(part, Binary) else part.function) in _DIVISIONS
+        and not part.dtype.is_float
+        and not static_value(children(part)[1])
+        for part in walk(expr)
+        if isinstance(part, Binary | Call)
+    )
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression."""
     return expr._children()

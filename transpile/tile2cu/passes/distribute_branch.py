@@ -11,7 +11,7 @@ from tile2cu.analysis.groups import asked_warpgroups, is_tile_work, tile_work
 from tile2cu.analysis.prelude import depends_on
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import all_expressions, declared_by_arms, declares, names_of, statements, unused
-from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
+from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, may_trap, walk
 from tile2cu.core.program import Copy, Declare, If, Launch, Let, Loop, Scope, Stmt
 from tile2cu.core.rebuild import Body, with_all_bodies, with_expressions
 
@@ -85,7 +85,7 @@ def is_plain_value(stmt: Stmt) -> bool:
     match stmt:
         case Let(value=value) | Declare(init=Expr() as value):
             parts = tuple(walk(value))
-            return not any(isinstance(part, Load) or _may_fail(part) for part in parts)
+            return not may_trap(value) and not any(isinstance(part, Load) or _may_fail(part) for part in parts)
         case _:
             return False
 

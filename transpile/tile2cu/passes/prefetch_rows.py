@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tile2cu.analysis.accesses import buffers_read, buffers_written, covers
 from tile2cu.analysis.prelude import before, behind
 from tile2cu.analysis.uses import has, pipelined_loops, roots_written, statements
-from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, static_value, substitute, walk
+from tile2cu.core.expr import Expr, Load, Role, Var, binary, may_trap, substitute, walk
 from tile2cu.core.program import (
     Assign,
     Buffer,
@@ -152,7 +152,7 @@ def _is_loaded(rows: Parallel, loop: Loop, changed: set[Buffer]) -> bool:
             return False
         if parts & inside or any(isinstance(part, Load) for part in parts):
             return False  # an index that is itself loaded
-        if any(map(_may_change, parts)) or any(map(_may_trap, parts)):
+        if any(map(_may_change, parts)) or any(map(may_trap, load.indices)):
             return False  # the iteration may change it; or it is undefined after the last iteration
     return bool(loads)
 
@@ -171,8 +171,3 @@ def _inlined(rows: Parallel, loop: Loop) -> tuple[Expr, ...]:
 
 def _may_change(part: Expr) -> bool:
     return isinstance(part, Var) and part.role is Role.MUTABLE
-
-
-def _may_trap(part: Expr) -> bool:
-    """Whether it divides by a value that may be zero."""
-    return isinstance(part, Binary) and part.op in ("//", "%") and not static_value(part.rhs)
