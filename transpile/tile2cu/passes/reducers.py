@@ -6,6 +6,7 @@ from typing import TypeGuard
 
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uses import declared_in, statements
+from tile2cu.core.dtype import FLOAT32, INT32, DType
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, static_value, walk
 from tile2cu.core.program import (
     Atomic,
@@ -20,6 +21,8 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.rebuild import Body, under_comments, with_instead
 from tile2cu.passes.tiles import whole
+
+_NARROWEST_ATOMIC = 16  # bits
 
 
 def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callable[[Buffer], Buffer]) -> Body | None:
@@ -119,16 +122,24 @@ def _in_shared(op: Parallel, updates: list[Store | Atomic], shared: Callable[[Bu
     after: list[Stmt] = []
     body: Body = op.body
     for target in dict.fromkeys(update.buffer for update in updates):
-        there = shared(replace(target, reducer=None))
+        there = shared(replace(target, dtype=_updated_in(target.dtype), reducer=None))
         reason = _SCATTERED.format(target.name)
         before.append(Copy(src=whole(target, op), dst=whole(there, op), span=op.span, reason=reason))
         after.append(Copy(src=whole(there, op), dst=whole(target, op), span=op.span, reason=reason))
         for update in updates:
             if update.buffer is target:
                 kind = (update.kind if isinstance(update, Atomic) else None) or Reduction.SUM
-                by = Atomic(kind=kind, buffer=there, indices=update.indices, value=update.value, span=update.span)
+                own = update.value if there.dtype == target.dtype else Call(target.dtype, "cast", (update.value,))
+                by = Atomic(kind=kind, buffer=there, indices=update.indices, value=own, span=update.span)
                 body = _with(body, update, by)
     return under_comments(op, (*before, replace(op, body=body), *after))
+
+
+def _updated_in(dtype: DType) -> DType:
+    """The type of a shared tile that atomics update in the place of one of this type: none update single bytes."""
+    if dtype.bits >= _NARROWEST_ATOMIC:
+        return dtype
+    return FLOAT32 if dtype.is_float else INT32
 
 
 def _into_part(op: Parallel, kind: Reduction, source: Buffer, target: Buffer, indices: tuple[Expr, ...]) -> Parallel:

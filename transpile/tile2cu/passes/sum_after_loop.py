@@ -5,6 +5,7 @@ from math import prod
 
 from tile2cu.analysis.accesses import viewed
 from tile2cu.analysis.uses import has_mma, is_only_use, statements
+from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Const, Load, Role, static_value
 from tile2cu.core.program import (
     Buffer,
@@ -37,7 +38,7 @@ def sums_after_loops(launch: Launch) -> Launch:
                                                     T.reduce_sum(total_parts, total, dim=0, clear=False)
 
     An iteration then has no shuffles for them, and no barriers where several warps share a sum. The partial sums take
-    registers: loops with more than 32 elements per thread, or with GEMMs, are unchanged.
+    registers: loops with more than 32 elements per thread, or with GEMMs, are unchanged, as are sums in narrow floats.
     """
     if launch.groups > 1 or has_mma(launch):
         return launch
@@ -86,6 +87,8 @@ def _adds(op: Reduce, launch: Launch) -> bool:
     """Whether an operation adds a fragment of few elements to sums in registers."""
     if op.kind is not Reduction.SUM or op.clear or viewed(launch, op.dst) or op.src.of is not None:
         return False
+    if op.dst.dtype.is_float and op.dst.dtype.bits < FLOAT32.bits:
+        return False  # a partial sum may overflow where their sum does not, as terms cancel
     in_registers = op.src.scope is op.dst.scope is Scope.FRAGMENT
     return in_registers and prod(op.src.static_shape) <= _MOST_ELEMENTS * launch.threads
 

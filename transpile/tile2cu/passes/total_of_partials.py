@@ -12,6 +12,8 @@ from tile2cu.core.program import Atomic, Buffer, Fill, Launch, Parallel, Reduce,
 from tile2cu.core.rebuild import Body, with_instead
 from tile2cu.passes.tiles import fresh
 
+_LEAST_BITS = 32  # of a partial sum: for the order of its terms to be irrelevant
+
 
 def totals_of_partials(launch: Launch) -> Launch:
     """The launch without fragments of partial sums of which only the total is used.
@@ -23,7 +25,8 @@ def totals_of_partials(launch: Launch) -> Launch:
                      total, dim=0)
 
     The index decides which thread holds an element of `partials`, so that the loop would add by atomics on shared
-    memory. In the other form each thread sums the values of its own iterations.
+    memory. In the other form each thread sums the values of its own iterations. These are other partial sums, which in
+    a narrow type may overflow where the user's do not.
     """
     instead: dict[int, Body] = {}
     tiles: list[Buffer] = []
@@ -98,6 +101,7 @@ def _total(clear: Fill, body: Body, launch: Launch) -> _Total | None:
                 and reduce.dst.memory is not partials
                 and update.previous is None
                 and all(static_value(extent) is not None for extent in loop.extents)
+                and partials.dtype.bits >= _LEAST_BITS
             ):
                 return _Total(clear, loop, update, reduce)
     return None
