@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.uses import pipelined_loops, statements
-from tile2cu.core.expr import Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Var, binary, int_const, result_dtype, static_value, walk
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -112,7 +112,7 @@ def _is_a_limit(condition: Expr, op: Parallel) -> bool:
 def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel, bounds: Bounds) -> Expr | None:
     """The end of the box in a dimension under the conditions; None for that of the tensor, or of the loop."""
     var, first = start
-    limits = [part.rhs for part in conditions if isinstance(part, Binary) and part.lhs == var]
+    limits = [_compared(part) for part in conditions if isinstance(part, Binary) and part.lhs == var]
     telling = [limit for limit in limits if not _says_nothing(limit, start, extent, op, bounds)]
     ends = [binary("+", first, _within_box(limit, start, op, bounds)) for limit in telling]
     if not ends:
@@ -121,6 +121,12 @@ def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel,
     for end in ends[1:]:
         least = Call(least.dtype, "min", (least, end))
     return least
+
+
+def _compared(condition: Binary) -> Expr:
+    """The limit of a condition as the comparison has it: of uint32 it is an int32."""
+    limit, dtype = condition.rhs, result_dtype(condition.lhs, condition.rhs)
+    return limit if limit.dtype == dtype else Call(dtype, "cast", (limit,))
 
 
 def _within_box(limit: Expr, start: Start, op: Parallel, bounds: Bounds) -> Expr:
