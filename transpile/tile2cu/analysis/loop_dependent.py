@@ -6,7 +6,7 @@ from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.control import places
 from tile2cu.core.expr import Expr, Var, variables_in
 from tile2cu.core.memo import kept
-from tile2cu.core.program import Assign, Declare, Let, Loop, Parallel
+from tile2cu.core.program import Assign, Atomic, Declare, Let, Loop, Parallel
 
 
 @kept
@@ -20,6 +20,8 @@ def dependent(op: Parallel, variables: Collection[Var]) -> frozenset[Var]:
             deciding = (expr for each in (stmt, *place.around) for expr in expressions(each))
             if isinstance(stmt, Let | Declare | Assign | Loop) and any(mentions(expr, found) for expr in deciding):
                 found |= {stmt.var}
+            if isinstance(stmt, Atomic) and stmt.previous is not None:
+                found |= {stmt.previous}  # each iteration's update finds another value
     return found
 
 
