@@ -200,6 +200,9 @@ STAGING_TILE: Key[str] = Key(
 STORE_OUTSTANDING: Key[bool] = Key(
     "store_outstanding", "the block continues while TMA reads the staging tile", (Copy, AtomicTile), bool
 )
+STORE_COMPLETED: Key[bool] = Key(
+    "store_completed", "its previous store has completed before: both may write the same elements", Copy, bool
+)
 UNSTAGED: Key[Launch] = Key(
     "unstaged", "the launch with results stored directly from fragments; decided again", Launch, Launch
 )

@@ -19,11 +19,12 @@ from tile2cu.passes.tiles import whole
 class Unstaged:
     """The `launch` without a shared `tile`, and the `copy` that then stores the result to its tensor.
 
-    A loop may store some rows only: the copy is in a branch then.
+    A loop may store some rows only: the copy is in a branch then. `user` is the statement that stores the tile now.
     """
 
     tile: Buffer
     copy: Copy
+    user: Stmt
     launch: Launch
     in_branch: bool
 
@@ -41,10 +42,10 @@ def unstaged(launch: Launch, bounds: Bounds) -> Iterator[Unstaged]:
         found = bounded(stored, bounds) if isinstance(stored, Parallel) else None
         copy = found[0] if found is not None else stored
         tile = staging.dst.buffer
-        if stored is not None and isinstance(copy, Copy) and copy.dst.buffer.dtype == tile.dtype:
+        if user is not None and stored is not None and isinstance(copy, Copy) and copy.dst.buffer.dtype == tile.dtype:
             body = with_instead(launch.body, {id(user): (stored,), id(staging): ()})
             tiles = tuple(each for each in launch.tiles if each is not tile)
-            yield Unstaged(tile, copy, replace(launch, body=body, tiles=tiles), found is not None)
+            yield Unstaged(tile, copy, user, replace(launch, body=body, tiles=tiles), found is not None)
 
 
 def _stages(op: Copy, launch: Launch) -> bool:

@@ -18,6 +18,7 @@ from tile2cu.core.decisions import (
     PROLOGUE_LOADS,
     PROXY_FENCE,
     RETIRED,
+    STORE_COMPLETED,
     STORE_OUTSTANDING,
 )
 from tile2cu.core.errors import Tile2CuError
@@ -232,7 +233,8 @@ class Lowering:
 
     def _await_staging(self, stmt: Stmt) -> Iterator[ops.Op]:
         if self.facts.get(stmt, STORE_OUTSTANDING) and self._comes_again(stmt):
-            yield AwaitStaging(source=stmt, again=True)
+            completed = bool(self.facts.get(stmt, STORE_COMPLETED))
+            yield AwaitStaging(source=stmt, again=True, completed=completed)
 
     def _comes_again(self, stmt: Stmt) -> bool:
         """Whether a block may come to a statement several times."""

@@ -237,9 +237,10 @@ class ReleasePrologue(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AwaitStaging(Op):
-    """Until TMA has read what was staged, before it is written `again` or the block ends."""
+    """Until TMA has read what was staged, or `completed` its store, before the next one (`again`) or the block ends."""
 
     again: bool
+    completed: bool = False
 
 
 @dataclass(frozen=True)

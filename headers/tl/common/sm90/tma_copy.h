@@ -231,6 +231,13 @@ TL_DEVICE void tma_store_wait_read() {
   sync_warp();
 }
 
+// Waits until this warp's stores have completed (cp.async.bulk.wait_group 0): later ones may write the same elements.
+// Called by: whole warps.
+TL_DEVICE void tma_store_wait() {
+  if (lane() == 0) tma_store_wait<0>();
+  sync_warp();
+}
+
 // Whether TMA can address rows of this alignment (tl::Aligned, tl::AnyAlignment).
 template <class Start> constexpr bool tma_can_address = Start::alignment == 16;
 

@@ -9,9 +9,9 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.dependence import Conflict, conflicts
-from tile2cu.analysis.effects import Effects, effects
+from tile2cu.analysis.effects import Effects, effects, effects_of
 from tile2cu.analysis.lifetimes import Lifetimes
-from tile2cu.analysis.prelude import around, in_other_arms, outermost, producer_loop
+from tile2cu.analysis.prelude import around, behind, block_of, in_other_arms, producer_loop
 from tile2cu.analysis.signs import never_negative
 from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import declared_in, is_at_top, readers, statements, users, writers
@@ -28,6 +28,7 @@ from tile2cu.core.decisions import (
     SHARED_LAYOUT,
     STAGES,
     STAGING_TILE,
+    STORE_COMPLETED,
     STORE_OUTSTANDING,
     STORE_STAGING,
     TMA_IF,
@@ -43,6 +44,7 @@ from tile2cu.core.program import (
     Copy,
     If,
     Launch,
+    Let,
     Loop,
     Parallel,
     Reduction,
@@ -113,7 +115,7 @@ _SLAB_FLOATS = 32  # columns that a swizzle spans
         TMA_IF,
         WARP_SPECIALISED,
     ),
-    writes=(CALL, INSTEAD, STAGING_TILE, STORE_OUTSTANDING, STORE_STAGING, TMA_IF, UNSTAGED),
+    writes=(CALL, INSTEAD, STAGING_TILE, STORE_COMPLETED, STORE_OUTSTANDING, STORE_STAGING, TMA_IF, UNSTAGED),
     source=f"{LESSONS}: 5.6 points of a GEMM over direct stores, 4 to 10 where stages take all shared memory",
     examples=(
         Example(GEMM, 8, "call", "tma_store", target="cuda:sm_90a"),
@@ -171,7 +173,7 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
     for place in _enclosing_bodies(context):
         op = place.stmt
         copy, instead = _copied_by(op, context)
-        if copy is not None and _is_stored_by_tma(copy, context):
+        if copy is not None and _is_stored_by_tma(copy, op, context):
             asked = _asked_of_start(copy, place, context)
             if (asked, False) in place.conditions:  # the other arm of the branch that follows from it
                 continue
@@ -189,6 +191,8 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
             continues = not is_at_top(op, context.launch) or context.facts.get(context.launch, PERSISTENT) is not None
             if continues and not copy.transposed:  # all warps stage a transpose: its store awaits that TMA has read it
                 yield op, STORE_OUTSTANDING, True
+            if isinstance(op, Copy) and _may_write_its_elements_again(copy, op, context):
+                yield op, STORE_COMPLETED, True
             when = rows_aligned_if(copy.dst.buffer)
             yield copy.dst.buffer if _is_given(when, context) else op, TMA_IF, when
 
@@ -202,7 +206,7 @@ def _goes_without_tile(direct: Unstaged, context: Context) -> bool:
     aliasing = context.facts.get(context.launch, ALIASING)
     shares = aliasing is not None and bool(aliasing.mates(direct.tile.name))
     given = static_value(tensor.shape[-1]) is not None and tensor.strides is None
-    return given and not (direct.in_branch and shares) and _is_stored_by_tma(direct.copy, context)
+    return given and not (direct.in_branch and shares) and _is_stored_by_tma(direct.copy, direct.user, context)
 
 
 def _copied_by(op: Stmt, context: Context) -> tuple[Copy | None, Stmt | None]:
@@ -272,15 +276,15 @@ def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
             yield op
 
 
-def _is_stored_by_tma(op: Copy, context: Context) -> bool:
-    """Whether a copy stores an MMA's result to a tensor that TMA can write."""
+def _is_stored_by_tma(op: Copy, here: Stmt, context: Context) -> bool:
+    """Whether a copy, which is the statement `here` or replaces it, stores an MMA's result to a tensor of TMA's."""
     src, dst = op.src.buffer, op.dst.buffer
     layout = context.facts.get(src, LAYOUT)
     if not isinstance(layout, WgmmaAccumulator) or dst.scope is not Scope.GLOBAL or op.by_threads:
         return False
     if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > TMA_RANK:
         return False
-    if _read_again(op, context) or _written_again(op, context):
+    if _read_again(op, here, context) or _written_again(op, here, context):
         return False
     cols = src.static_shape[1]
     slabs = cols // layout.along_n % 64 == 0
@@ -290,27 +294,31 @@ def _is_stored_by_tma(op: Copy, context: Context) -> bool:
     return op.dst.kept[-1] == dst.rank - 1 and starts and not rows_unsupported(dst) and slabs
 
 
-def _read_again(op: Copy, context: Context) -> bool:
+def _read_again(op: Copy, here: Stmt, context: Context) -> bool:
     """Whether the kernel may read the stored elements: TMA stores are awaited only until they have read their tile."""
-    spans = [stmt.span for stmt in readers(context.launch.body, op.dst.buffer)]
-    at_top = outermost(context.launch.body, _here(op, context)).span == op.span
-    return bool(spans) and not (at_top and all(span.line < op.span.line for span in spans))
+    body = context.launch.body
+    path = around(body, here)
+    if any(isinstance(outer, Loop | While) for outer in path):
+        return bool(readers(body, op.dst.buffer))
+    blocks = ((block_of(body, inner), inner) for inner in (*path, here))
+    return any(readers(behind(block, inner), op.dst.buffer) for block, inner in blocks)
 
 
-def _written_again(op: Copy, context: Context) -> bool:
+def _written_again(op: Copy, here: Stmt, context: Context) -> bool:
     """Whether the kernel may write the stored elements again: nothing orders that with TMA's writes.
 
     Statements with provably disjoint boxes do not, nor does the other arm of a branch, nor another iteration with
-    another box.
+    another box. Where that may be the same one, the store awaits the previous one, if a warp stores its own rows.
     """
     body = context.launch.body
-    here = _here(op, context)
     loops = [each for each in around(body, here) if isinstance(each, Loop | While)]
     if any(not _moves(op, loop) for loop in loops):
         return True
+    if op.transposed and _may_write_its_elements_again(op, here, context):
+        return True
     own = Effects(writes=effects(op).writes)
     for stmt in writers(body, op.dst.buffer):
-        if stmt.span == op.span:
+        if stmt is here:
             continue
         other = Effects(writes=effects(stmt).writes)
         common = [each for each in around(body, stmt) if isinstance(each, Loop) and each in loops]
@@ -320,9 +328,21 @@ def _written_again(op: Copy, context: Context) -> bool:
     return False
 
 
-def _here(op: Copy, context: Context) -> Stmt:
-    """The statement of the program that a copy is, or which it replaces: a loop that copies."""
-    return next((stmt for stmt in statements(context.launch.body, Copy, Parallel) if stmt.span == op.span), op)
+def _may_write_its_elements_again(op: Copy, here: Stmt, context: Context) -> bool:
+    """Whether iterations of a loop around it may write the same elements: their boxes are not provably disjoint."""
+    path = around(context.launch.body, here)
+    if any(isinstance(outer, While) for outer in path):
+        return True
+    inner, inside = here, tuple[Stmt, ...]((op,))
+    for outer in reversed(path):
+        inside = (*statements(block_of((outer,), inner), Let, below=False), *inside)
+        if isinstance(outer, Loop):
+            own = Effects(writes=effects_of(inside).writes)
+            if conflicts(own, own, outer):
+                return True
+            inside = (replace(outer, body=inside),)
+        inner = outer
+    return False
 
 
 def _carried(one: Effects, other: Effects, loop: Loop) -> Iterator[Conflict]:

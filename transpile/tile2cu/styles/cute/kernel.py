@@ -316,7 +316,9 @@ class CuteKernel(Parts):
                 return f"prologue_barriers.{release}(prologue_stage);\n++prologue_stage;"
             case structure.AwaitStaging():
                 until = "before the staging tile is overwritten" if op.again else "before the block ends"
-                return f"{words.TMA_STORE_WAIT_READ}();  // {until}"
+                if op.completed:
+                    until = "before this store writes what the previous one may have written"
+                return f"{words.TMA_STORE_WAIT if op.completed else words.TMA_STORE_WAIT_READ}();  // {until}"
 
     def _of_producer(self, op: OfProducer) -> StatementView:
         """A loop whose tiles a producer loads, or the way there."""

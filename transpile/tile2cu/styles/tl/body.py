@@ -164,7 +164,10 @@ class Body(Parts):
                 return f"prologue_pipeline.{release_method(waits_for_loads=op.waits_for_loads)}(tile_iter);"
             case structure.AwaitStaging():
                 until = "the warp's staged rows may be overwritten" if op.again else "the block may end"
-                return f"{tl.TMA_STORE_WAIT_READ}();  // lane 0 waits, then __syncwarp: {until}"
+                if op.completed:
+                    until = "this store may write what the previous one has written"
+                wait = tl.TMA_STORE_WAIT if op.completed else tl.TMA_STORE_WAIT_READ
+                return f"{wait}();  // lane 0 waits, then __syncwarp: {until}"
 
     def _scaled(self, op: Elementwise, scaled: Scaled) -> StatementView:
         """A rescale of rows that warps vote to skip."""
