@@ -27,5 +27,5 @@ def kernel(M, N, block=64):
 #   --> l014_old_values_of_a_row.py:11:13
 #    |
 # 11 |             for i, j in T.Parallel(8, 64):
-#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #   = help: combine values of several elements with T.reduce_*, T.atomic_* on memory, or T.alloc_reducer
