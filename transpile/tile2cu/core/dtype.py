@@ -59,6 +59,11 @@ class DType:
     def is_int(self) -> bool:
         return self.kind in ("int", "uint")
 
+    def has_all_of(self, other: "DType") -> bool:
+        """Whether it is an integer type that has all values of another one."""
+        same = self.kind == other.kind and self.bits >= other.bits
+        return self.is_int and other.is_int and (same or (self.kind == "int" and self.bits > other.bits))
+
     @property
     def largest(self) -> float:
         """The largest finite number of a floating-point type."""

@@ -321,8 +321,8 @@ def nibbles_of(expr: Expr, last: Var) -> Load | None:
 
 
 def uncast(expr: Expr) -> Expr:
-    """The operand of a conversion from one integer type to another."""
-    while isinstance(expr, Call) and expr.function == "cast" and expr.args[0].dtype.is_int and expr.dtype.is_int:
+    """The operand of a conversion to an integer type that has all values of its own."""
+    while isinstance(expr, Call) and expr.function == "cast" and expr.dtype.has_all_of(expr.args[0].dtype):
         expr = expr.args[0]
     return expr
 

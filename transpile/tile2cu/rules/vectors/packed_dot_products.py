@@ -2,7 +2,8 @@
 
 from tile2cu.analysis.accesses import read_by_itself, viewed, with_values
 from tile2cu.analysis.uses import outside_of
-from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, uncast
+from tile2cu.core.dtype import INT8, DType
+from tile2cu.core.expr import Binary, Call, Expr, Load, Var, static_value, uncast
 from tile2cu.core.program import (
     Buffer,
     Let,
@@ -38,7 +39,7 @@ def dot_of_four(op: Parallel, context: Context) -> PackedDot | None:
     if not (isinstance(value, Binary) and value.op == "*"):  # of loads of the pattern, none of them of the accumulator
         return None
     for weight, other in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
-        packed, tile = _quarter(uncast(weight), op, loop.var), _quad(uncast(other), op.vars[-1], loop.var, context)
+        packed, tile = _quarter(weight, op, loop.var), _quad(uncast(other), op.vars[-1], loop.var, context)
         if packed is not None and tile is not None:
             in_total = only_total_is_read(store.buffer, op, context)
             return PackedDot(sum=store, packed=packed[0], less=packed[1], tile=tile, in_total=in_total)
@@ -60,12 +61,16 @@ def only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
 
 
 def _quarter(weight: Expr, op: Parallel, part: Var) -> tuple[Buffer, int] | None:
-    """(the bytes, the number that is subtracted) of (packed[i, j] >> 2 * part & 3) - less."""
-    less = 0
-    if isinstance(weight, Binary) and weight.op == "-":
-        less = int(static_value(weight.rhs) or 0)
+    """(the bytes, the number that is subtracted) of (packed[i, j] >> 2 * part & 3) - less, in any signed type."""
+    while isinstance(weight, Call) and weight.function == "cast" and _is_signed(weight.dtype):
+        weight = weight.args[0]
+    less: object = 0
+    if isinstance(weight, Binary) and weight.op == "-" and _is_signed(weight.dtype):
+        less = static_value(weight.rhs)
         weight = uncast(weight.lhs)
-    if not (isinstance(weight, Binary) and weight.op == "&" and static_value(uncast(weight.rhs)) == 3):
+    if not isinstance(less, int) or not isinstance(weight, Binary) or weight.op != "&":
+        return None
+    if static_value(uncast(weight.rhs)) != 3:
         return None
     shift = uncast(weight.lhs)
     if not (isinstance(shift, Binary) and shift.op == ">>") or not 0 <= less < 64:
@@ -78,6 +83,11 @@ def _quarter(weight: Expr, op: Parallel, part: Var) -> tuple[Buffer, int] | None
     buffer = packed.buffer
     found = isinstance(buffer, Buffer) and buffer.scope is Scope.FRAGMENT and buffer.dtype.name == "uint8"
     return (buffer, less) if found and isinstance(buffer, Buffer) else None
+
+
+def _is_signed(dtype: DType) -> bool:
+    """Whether an integer type has the values of a byte with a sign."""
+    return dtype.has_all_of(INT8)
 
 
 def _quad(other: Expr, last: Var, part: Var, context: Context) -> Buffer | None:
