@@ -2,7 +2,9 @@
 
 A statement moves under a branch; the loop around it is left; a tile that it names is changed or read beside it, by its
 own name or by a view's; an index is a variable that changes afterwards; `clear_accum` is an expression; a loop's trip
-count is a run-time scalar, the largest one, 0 or negative; a condition is on a NaN.
+count is a run-time scalar, the largest one, 0 or negative; a condition is on a NaN, compares fractions, or asks a
+variable that the iteration has changed; a number is known at run time only; a loaded integer has lost its sign;
+iterations access the same elements by twos.
 """
 
 import ast
@@ -82,6 +84,8 @@ def _changed(stmt: str, tiles: Tiles, loop: str | None) -> Iterator[str]:
     if loop is not None:
         yield f"{stmt}\nif {loop} == 2:\n    break"
         yield f"{stmt}\nif {loop} == 2:\n    continue"
+        if f"{loop} * " in stmt:
+            yield stmt.replace(f"{loop} * ", f"{loop} // 2 * ")
     for name, shape in tiles.items():
         yield from _beside(stmt, name, shape)
     for found in islice(re.finditer(r"(?<=[\[ ])\d+(?=[,\]])", stmt.partition("\n")[0]), 2):
@@ -90,9 +94,26 @@ def _changed(stmt: str, tiles: Tiles, loop: str | None) -> Iterator[str]:
         without = re.sub(r", clear_accum=\w+", "", stmt)
         yield f"{without[:-1]}, clear_accum=v % 2 == 0)\nv = v + 1"
         yield f"{without[:-1]}, clear_accum=one == unlimited)"
+    yield from _other_values(stmt)
     if counted := re.match(r"(for \w+ in T\.(?:serial|Pipelined)\()(\d+)", stmt):
         for count in (f"one * {counted[2]}", "below", "nothing", f"T.min(unlimited, {counted[2]})"):
             yield f"{counted[1]}{count}{stmt[counted.end() :]}"
+
+
+def _other_values(stmt: str) -> Iterator[str]:
+    """The statement with a number, a condition or a conversion that a pattern of a rule may take for its own."""
+    for found in islice(re.finditer(r"(?<= [-+*] )\d+(?=\))", stmt), 2):
+        yield f"{stmt[: found.start()]}{found[0]} * one{stmt[found.end() :]}"
+    for found in islice(re.finditer(r"(?<=[( ])(\w+) ([<>]=?) (\w+)\b(?=[,:) ])", stmt), 2):
+        left, compare, right = found.groups()
+        fractions = f"T.cast({left}, 'float32') * 0.3 {compare} T.cast({right}, 'float32') * 0.3"
+        yield f"{stmt[: found.start()]}{fractions}{stmt[found.end() :]}"
+    for found in islice(re.finditer(r"T\.cast\((\w+\[[^\[\]]*\]), 'int32'\)", stmt), 2):
+        yield f"{stmt[: found.start()]}T.cast(T.cast({found[1]}, 'uint8'), 'int32'){stmt[found.end() :]}"
+    if (counted := re.match(r"for (\w+) in T\.(?:serial|Pipelined)", stmt)) and "\n    if " in stmt:
+        head, *body = stmt.split("\n")
+        asked = (re.sub(rf"\b{counted[1]}\b", "(v - 1)", line) if line[4:7] == "if " else line for line in body)
+        yield "\n".join((head, "    v = v + 1", *asked))
 
 
 def _beside(stmt: str, name: str, shape: tuple[int, ...]) -> Iterator[str]:

@@ -86,3 +86,17 @@ def test_mutants_differ_from_the_kernel_in_one_place() -> None:
     assert sum("break" in mutant for mutant in found) == sum("continue" in mutant for mutant in found) == 1
     assert sum("in T.serial(below)" in mutant or "in T.serial(nothing)" in mutant for mutant in found) == 2
     assert sum("unordered" in mutant for mutant in found) == 2
+
+
+def test_mutants_have_other_values_where_a_rule_looks_for_its_own() -> None:
+    kernel = """
+    for k in T.serial(4):
+        if k > m:
+            X[k * 64] = T.if_then_else(k < m, (T.cast(S[k], "int32") - 1) * 2, 0)
+    """
+    found = "\n".join(mutants(kernel))
+    assert "- 1 * one) * 2" in found
+    assert "T.cast(k, 'float32') * 0.3 < T.cast(m, 'float32') * 0.3" in found
+    assert "T.cast(T.cast(S[k], 'uint8'), 'int32')" in found
+    assert "X[k // 2 * 64]" in found
+    assert "v = v + 1\n    if v - 1 > m:" in found
