@@ -257,7 +257,9 @@ class Bounds:
                 return None
 
     def interval(self, expr: Expr) -> Interval:
-        """The numeric range of an integer expression."""
+        """The numeric range of an integer expression; unknown of others, whose numbers have fractions and round."""
+        if expr.dtype.is_float:
+            return Interval(None, None)
         value = static_value(expr)
         if value is not None:
             return Interval(int(value), int(value))
