@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile2cu.core.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT8, UINT32, promote
-from tile2cu.core.expr import Binary, Call, Const, Named, Role, Var, binary, int_const, result_dtype, static_value
+from tile2cu.core.expr import Binary, Call, Const, Named, Role, Var, binary, fold, int_const, result_dtype, static_value
 
 BLOCK = Named(INT32, "block_M", 128)
 SIZE = Var(INT32, "M", Role.SIZE)
@@ -88,3 +88,11 @@ def test_ceildiv_is_static_when_its_operands_are() -> None:
 def test_a_program_expression_has_no_truth_value() -> None:
     with pytest.raises(TypeError, match="no truth value"):
         bool(SIZE)
+
+
+@pytest.mark.parametrize(
+    ("op", "lhs", "rhs"), [("<<", 1, -1), (">>", 1, -1), ("//", 1, 0), ("%", 1.0, 0.0), ("**", 0.0, -1)]
+)
+def test_operators_without_a_value_fold_to_nothing(op: str, lhs: float, rhs: float) -> None:
+    assert fold(op, lhs, rhs) is None
+    assert static_value(binary(op, Const(INT32, lhs), Const(INT32, rhs))) is None

@@ -409,8 +409,11 @@ COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
 
 
 def fold(op: str, lhs: Number, rhs: Number) -> Number | None:
-    """`lhs op rhs` of numbers; None for a division by zero."""
-    return None if op in ("/", "//", "%") and rhs == 0 else NATIVE[op](lhs, rhs)
+    """`lhs op rhs` of numbers; None where there is no such number, as for a division by zero or a negative shift."""
+    try:
+        return NATIVE[op](lhs, rhs)
+    except (ArithmeticError, ValueError):
+        return None
 
 
 def static_value(expr: Expr) -> Number | None:

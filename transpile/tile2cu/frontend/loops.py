@@ -292,7 +292,8 @@ def _trace_parallel(
     cx.recorder.parallel -= 1
     cx.recorder.depth -= 1
     inner.end_frame()
-    if not body:  # `pass`, or statements that only Python evaluates
+    none = any((static_value(extent) or 0) <= 0 for extent in bounds if static_value(extent) is not None)
+    if none or not body:  # no iterations; or `pass`, or statements that only Python evaluates
         return
     cx.recorder.emit(
         Parallel(

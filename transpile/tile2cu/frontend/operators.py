@@ -1,7 +1,7 @@
 """Operators on values: Python's on what is static, expressions of the program on the rest."""
 
 from tile2cu.core import expr as ex
-from tile2cu.core.dtype import BOOL, BY_NAME, DType
+from tile2cu.core.dtype import BOOL, BY_NAME, INT32, DType
 from tile2cu.core.errors import Note
 from tile2cu.core.expr import NATIVE, Expr, Role, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer
@@ -108,9 +108,12 @@ def _symbolic(budget: Budget, op: str, lhs: object, rhs: object) -> object:
         )
     if op in ("&", "|", "^", "<<", ">>") and (left.dtype.is_float or right.dtype.is_float):
         raise Fault("T2C-F014", f"`{op}` takes integers, not {left.dtype} and {right.dtype}")
-    zero = static_value(right)
-    if op in ("//", "%", "/") and zero == 0 and not isinstance(zero, float):
+    known = static_value(right)
+    if op in ("//", "%", "/") and known == 0 and not isinstance(known, float):
         raise Fault("T2C-F014", "division by zero")
+    bits = max(left.dtype.bits, INT32.bits)
+    if op in ("<<", ">>") and known is not None and not 0 <= known < bits:
+        raise Fault("T2C-F014", f"a shift of {left.dtype} is by 0 to {bits - 1} bits, not by {known}")
     return budget.expression(ex.binary(op, left, right))
 
 
