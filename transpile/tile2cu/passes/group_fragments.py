@@ -8,6 +8,7 @@ from tile2cu.analysis.groups import fragment_users, fragments, group_of, in_grou
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Buffer, If, Launch, Scope, Stmt
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies, with_buffer
+from tile2cu.passes.tiles import fresh
 
 
 def disjoint(launch: Launch) -> Launch:
@@ -21,7 +22,10 @@ def disjoint(launch: Launch) -> Launch:
         return launch
     users = _users(launch)
     clones = {
-        group: {tile: replace(tile, name=f"{tile.name}_of_group_{group}") for tile in _taken(launch, users, group)}
+        group: {
+            tile: replace(tile, name=fresh(launch, f"{tile.name}_of_group_{group}"))
+            for tile in _taken(launch, users, group)
+        }
         for group in range(launch.groups)
     }
     for group, tiles in clones.items():

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import Access, element_accesses
+from tile2cu.analysis.uses import names_of, unused
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, joined, static_value
 from tile2cu.core.program import (
     Atomic,
@@ -69,6 +70,7 @@ class _Writer:
                     stmt,
                     lambda like: self.tile(like, Scope.FRAGMENT, ""),
                     lambda like: self.tile(like, Scope.SHARED, "_updated"),
+                    lambda wish: unused(wish, names_of(self.launch)),
                 )
                 if parts is None:
                     ordered = self.in_rows(stmt) or _in_order(stmt)

@@ -25,10 +25,16 @@ from tile2cu.passes.tiles import whole
 _NARROWEST_ATOMIC = 16  # bits
 
 
-def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callable[[Buffer], Buffer]) -> Body | None:
+def reduced_after(
+    op: Parallel,
+    tile: Callable[[Buffer], Buffer],
+    shared: Callable[[Buffer], Buffer],
+    named: Callable[[str], str],
+) -> Body | None:
     """The loop, then the reductions that replace its updates; None where it has none.
 
-    `tile` makes a fragment, `shared` a shared tile, for iterations that compute the index of the element they update.
+    `tile` makes a fragment, `shared` a shared tile, for iterations that compute the index of the element they update;
+    `named` gives a name like the wished one that nothing has.
     """
     updates = [stmt for stmt in statements(op.body, Store, Atomic) if _is_update(stmt)]
     if not updates:
@@ -52,7 +58,7 @@ def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callab
         value = update.value if own else _combined(kind, kept, update.value)
         store = Store(buffer=values, indices=op.vars, value=value, span=update.span)
         body = _with(body, update, store)
-        after += _reductions(op, kind, values, target, update.indices, tile)
+        after += _reductions(op, kind, values, target, update.indices, tile, named)
     loop = replace(op, body=(*first, *body))
     return (loop, *(replace(stmt, comments=(), trailing="") for stmt in after))
 
@@ -86,6 +92,7 @@ def _reductions(
     target: Buffer,
     indices: tuple[Expr, ...],
     tile: Callable[[Buffer], Buffer],
+    named: Callable[[str], str],
 ) -> Iterator[Stmt]:
     """One dimension after the other that the reducer's indices do not have, the last of them into the reducer.
 
@@ -104,7 +111,7 @@ def _reductions(
         yield Reduce(kind=kind, src=source, dst=result, dim=dim, clear=not last, span=op.span)
         source = result
     if not gone or not runs_over:
-        yield _into_part(op, kind, source, target, indices)
+        yield _into_part(op, kind, source, target, indices, named)
 
 
 def _is_computed(op: Parallel, indices: tuple[Expr, ...]) -> bool:
@@ -142,10 +149,17 @@ def _updated_in(dtype: DType) -> DType:
     return FLOAT32 if dtype.is_float else INT32
 
 
-def _into_part(op: Parallel, kind: Reduction, source: Buffer, target: Buffer, indices: tuple[Expr, ...]) -> Parallel:
+def _into_part(
+    op: Parallel,
+    kind: Reduction,
+    source: Buffer,
+    target: Buffer,
+    indices: tuple[Expr, ...],
+    named: Callable[[str], str],
+) -> Parallel:
     """A loop over the remaining variables that combines each value with the reducer's."""
     kept = tuple(variable for variable in op.vars if variable in indices)
-    variables = kept or (replace(op.vars[0], name=f"{op.vars[0].name}_all"),)
+    variables = kept or (replace(op.vars[0], name=named(f"{op.vars[0].name}_all")),)
     old, new = Load(target.dtype, target, indices), Load(target.dtype, source, variables)
     store = Store(buffer=target, indices=indices, value=_combined(kind, old, new), span=op.span)
     return replace(op, vars=variables, extents=source.shape, body=(store,), comments=(), trailing="")
