@@ -40,7 +40,7 @@ def operands_of(found: schedule.PingPong) -> tuple[Buffer, Buffer]:
     """The fragments of the last MMA's operand: of a warpgroup's own iteration, and of the one that it is at."""
     base = found.tile.name.removesuffix("_shared")
     like = replace(found.store.src.buffer, dtype=found.tile.dtype)
-    return replace(like, name=f"{base}_own"), now_of(replace(like, name=base))
+    return replace(like, name=_unlike_users(f"{base}_own")), now_of(replace(like, name=base))
 
 
 def values_kept(found: schedule.PingPong) -> tuple[Buffer, ...]:
@@ -213,7 +213,12 @@ class Alternation:
 
 def now_of(tile: Buffer) -> Buffer:
     """The fragment with a tile's elements of the iteration whose last MMA is next."""
-    return replace(tile, name=f"{tile.name}_now")
+    return replace(tile, name=_unlike_users(f"{tile.name}_now"))
+
+
+def _unlike_users(name: str) -> str:
+    """A name that C++ reserves, so that no fragment of the user's keeps it: printing gives one that nothing has."""
+    return f"__{name}"
 
 
 def _started(block: Block, mmas: tuple[Stmt, ...], slabs: tuple[Slabs, ...]) -> Block:
