@@ -199,6 +199,25 @@ def test_a_loop_that_ends_by_a_shared_element_has_a_barrier_behind_each_iteratio
     assert not y.any() and kernel.source.count("sync_threads") == 3
 
 
+def test_a_branch_in_a_loop_of_each_threads_own_rows_has_no_barrier(tmp_path: Path) -> None:
+    """Threads come to a loop's iterations a different number of times: the order of what they access is the user's."""
+    statements = """
+        tx = T.get_thread_binding()
+        for i in T.serial(tx, M, 128):
+            for j in T.serial(1, 4):
+                if X[i, j] == X[i, j - 1]:
+                    X[i, j] = -1
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((M, 4), "int32")', arguments="M")
+    x = np.random.default_rng(4).integers(0, 2, (300, 4)).astype(np.int32)
+    expected = x.copy()
+    for j in range(1, 4):
+        expected[:, j] = np.where(expected[:, j] == expected[:, j - 1], -1, expected[:, j])
+    kernel(x)
+    np.testing.assert_array_equal(x, expected)
+    assert "sync_threads" not in kernel.source
+
+
 def test_one_thread_of_a_group_comes_back_to_what_it_wrote(tmp_path: Path) -> None:
     statements = """
         ends = T.alloc_shared((5,), "int32")

@@ -66,6 +66,7 @@ class Accesses:
         self.exchanged_tiles = exchanged_tiles(context)
         self.tensors = tensors_read_again(context)
         self.lenient = True  # with writes of several threads to a tensor in divergent code
+        self.in_diverging_loop = False
         self.broken = self.continued = Pending()  # what is pending where the current loop, or its iteration, is left
         found = context.facts.get(context.launch, PROLOGUE_LOADS)
         schedules = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
@@ -175,16 +176,16 @@ class Accesses:
     def all_come(self, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> dict[str, Hazard]:
         """The hazards that a barrier here ends.
 
-        Those of tensors are the user's in a loop that diverges, which no barrier can be in. In a branch, so is which
-        thread's value remains in an element of a tensor (WAW): threads that get their places from an atomic counter
-        write no element twice.
+        Those of tensors are the user's in a loop that diverges, in the branches in it, too: no barrier can be there. In
+        another branch, so is which thread's value remains in an element of a tensor (WAW): threads that get their
+        places from an atomic counter write no element twice.
         """
         if divergent is None or not self.lenient:
             return hazards
         names = {tensor.name for tensor in self.tensors}
 
         def is_of_user(name: str, hazard: Hazard) -> bool:
-            return name in names and (not isinstance(divergent, If) or hazard.order == "WAW")
+            return name in names and (self.in_diverging_loop or hazard.order == "WAW")
 
         return {name: hazard for name, hazard in hazards.items() if not is_of_user(name, hazard)}
 

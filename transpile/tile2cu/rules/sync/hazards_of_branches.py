@@ -49,6 +49,19 @@ class Branches(Accesses):
         Else the threads that take an arm of a branch have barriers of their own, if they are whole warps or in one.
         Divergent code `around` it has no barriers, but for those of the threads that take a branch.
         """
+        was, self.in_diverging_loop = self.in_diverging_loop, self.in_diverging_loop or not isinstance(stmt, If)
+        try:
+            return self._diverging(stmt, pending, around, inside)
+        finally:
+            self.in_diverging_loop = was
+
+    def _diverging(
+        self,
+        stmt: If | While | Loop,
+        pending: Pending,
+        around: If | While | Loop | None,
+        inside: Callable[[Pending], Pending],
+    ) -> Pending:
         if around is not None and (self.part is None or self.part[0] is not around):
             return inside(pending)
         try:
