@@ -29,6 +29,7 @@ _THREAD = Call(INT32, "thread", ())
 _WARP = 32  # threads: groups are whole warps
 _WARPGROUP = 128  # threads, the unit of T.ws
 _GROUPS = 12  # at most: each has a named barrier of its own (headers/tl/cuda/sync.h)
+_OUT_OF_THE_BRANCH = "move it out of the `if`, with the barriers and the values of single threads that it needs"
 _BY_ALL = "by all threads of the block, whoever came here: it does not matter who computes an element"
 
 
@@ -48,7 +49,7 @@ def by_thread(launch: Launch, *, groups: bool) -> Launch:
     if not branches:
         return launch
     found = reader.groups(branches, by_branches=groups)
-    body = _Writer(reader, branches, found).body(launch.body)
+    body = _Writer(reader, branches, found, has_groups=groups).body(launch.body)
     sizes = tuple(map(len, found))
     if not sizes:
         return replace(launch, body=body)
@@ -184,8 +185,10 @@ class _Reader:
 class _Writer:
     """Emits the statements again; arms of a group's threads become that group's statements."""
 
-    def __init__(self, reader: _Reader, branches: list[_Branch], groups: tuple[range, ...]) -> None:
-        self.reader, self.groups = reader, groups
+    def __init__(
+        self, reader: _Reader, branches: list[_Branch], groups: tuple[range, ...], *, has_groups: bool
+    ) -> None:
+        self.reader, self.groups, self.has_groups = reader, groups, has_groups
         self.inside: range | None = None  # the group whose statements are emitted
         self.names = declared(reader.launch)
         self.given: tuple[Expr, ...] = ()  # the conditions around the statements, but for a group's
@@ -220,7 +223,7 @@ class _Writer:
         stmt = branch.stmt
         work = next(tile_work((stmt,)), None)
         if work is not None:
-            raise _unsupported(branch, work)
+            raise _unsupported(branch, work, self.has_groups)
         given, self.given = self.given, ()
         whole = with_bodies(stmt, self.body)
         self.given = given
@@ -256,7 +259,7 @@ class _Writer:
             return
         work = next(filter(is_tile_work, self.reader.work(body, taken)), None)
         if work is not None:
-            raise _unsupported(branch, work)
+            raise _unsupported(branch, work, self.has_groups)
         for stmt in body:
             if any(id(part) in self.known for part in statements((stmt,), If)):
                 outside, self.given = self.given, (*self.given, condition)
@@ -338,12 +341,16 @@ def _as_range(threads: list[int]) -> range | None:
     return found if len(found) == len(threads) else None
 
 
-def _unsupported(branch: _Branch, work: Stmt) -> Tile2CuError:
+def _unsupported(branch: _Branch, work: Stmt, has_groups: bool) -> Tile2CuError:
+    notes, help = [Note("the branch depends on the thread", branch.stmt.span)], _OUT_OF_THE_BRANCH
+    if has_groups:
+        help += ", or give each branch whole warps, which no other branch has: 128 and 256 of 384"
+    else:
+        notes += [Note("the target has one barrier per workgroup: a part of its threads cannot work on tiles alone")]
     return Tile2CuError(
         "T2C-P004",
         "only some threads of the block execute this operation on a whole tile",
         work.span,
-        notes=(Note("the branch depends on the thread", branch.stmt.span),),
-        help="move it out of the `if`, with the barriers and the values of single threads that it needs, or give each "
-        "branch whole warps, which no other branch has: 128 and 256 of 384",
+        notes=tuple(notes),
+        help=help,
     )
