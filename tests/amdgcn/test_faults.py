@@ -16,6 +16,7 @@ THREADS = 256
 FAULTS = {
     "no_barrier": "lds-race",
     "no_second_barrier": "lds-race",
+    "vote_of_one_barrier": "lds-race",
     "write_write": "lds-race",
     "store_outside": "out-of-bounds",
     "load_outside": "out-of-bounds",

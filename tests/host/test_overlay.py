@@ -144,7 +144,7 @@ def test_reductions_share_a_workspace_where_that_is_enough(tmp_path: Path) -> No
     expected = (tiles - tiles.max(1, keepdims=True)) * tiles.sum(1, keepdims=True)
     expected += np.arange(96, 160)[:, None]
     np.testing.assert_array_equal(kernel(x), expected.reshape(128, 256))
-    assert "each reduction begins with a barrier, so they share memory" in kernel.source
+    assert "each exchange begins with a barrier, so they share memory" in kernel.source
 
 
 BIASED = """

@@ -37,32 +37,44 @@ TL_DEVICE bool any_changed(const Fragment<T, Layout>& a, const Fragment<T, Layou
   for (int r = 0; r < Layout::registers; ++r) found = found || a.reg[r] != b.reg[r] || abs(a.reg[r]) == infinity<T>;
   return ballot(found) != 0;
 }
-// Whether `here` is true in any thread of the block, which has `warps` warps. Contains barriers. Called by: every
-// thread of the block.
-template <int warps> TL_DEVICE bool any_of_block(bool here, ReduceWorkspace<int, 1, warps>& workspace) {
-  const int in_warp = ballot(here) != 0;
+// Votes of a block without a barrier that reduces: in how many threads the predicate is true, or whether it is in any,
+// or in all. The warps exchange the counts of their ballots through `votes`, an int of shared memory per warp of the
+// block; a block of one warp needs none. Each is a barrier, too. Called by: every thread of the block.
+enum OneWave { one_wave };
+template <int warps> TL_DEVICE int count_of_block(bool predicate, int (&votes)[warps]) {
+  const int in_warp = static_cast<int>(popcount(ballot(predicate)));
   sync_threads();  // all reads of an earlier vote are complete
-  if (lane() == 0) workspace.part[warp()][0] = in_warp;
+  if (lane() == 0) votes[warp()] = in_warp;
   sync_threads();  // all votes are visible
-  int any = 0;
+  int count = 0;
   TL_UNROLL
-  for (int w = 0; w < warps; ++w) any |= workspace.part[w][0];
-  return any != 0;
+  for (int w = 0; w < warps; ++w) count += votes[w];
+  return count;
 }
-// Whether any, or all, elements of a fragment are nonzero; `warps` is the number of warps of the block.
+TL_DEVICE int count_of_block(bool predicate, OneWave) {
+  sync_threads();
+  return static_cast<int>(popcount(ballot(predicate)));
+}
+template <class Votes> TL_DEVICE int any_of_block(bool predicate, Votes&& votes) {
+  return count_of_block(predicate, votes) != 0;
+}
+template <class Votes> TL_DEVICE int all_of_block(bool predicate, Votes&& votes) {
+  return count_of_block(!predicate, votes) == 0;
+}
+// Whether any, or all, elements of a fragment are nonzero; `votes` has an int of shared memory per warp of the block.
 template <class T, class Layout, int warps>
-TL_DEVICE bool any_of(const Fragment<T, Layout>& fragment, ReduceWorkspace<int, 1, warps>& workspace) {
+TL_DEVICE bool any_of(const Fragment<T, Layout>& fragment, int (&votes)[warps]) {
   bool found = false;
   TL_UNROLL
   for (int r = 0; r < Layout::registers; ++r) found = found || (Layout::valid(r) && fragment.reg[r] != T(0));
-  return any_of_block(found, workspace);
+  return any_of_block(found, votes) != 0;
 }
 template <class T, class Layout, int warps>
-TL_DEVICE bool all_of(const Fragment<T, Layout>& fragment, ReduceWorkspace<int, 1, warps>& workspace) {
+TL_DEVICE bool all_of(const Fragment<T, Layout>& fragment, int (&votes)[warps]) {
   bool missing = false;
   TL_UNROLL
   for (int r = 0; r < Layout::registers; ++r) missing = missing || (Layout::valid(r) && fragment.reg[r] == T(0));
-  return !any_of_block(missing, workspace);
+  return any_of_block(missing, votes) == 0;
 }
 
 }  // namespace tl

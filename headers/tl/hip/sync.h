@@ -12,8 +12,9 @@ TL_DEVICE void sync_threads() {
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
+// common/vote.h has votes of a block whose waves exchange counts.
 template <class Predicate> TL_DEVICE int count_of_block(Predicate) {
-  static_assert(hip::lacks<Predicate>, "CDNA's barrier has no reduction");
+  static_assert(hip::lacks<Predicate>, "CDNA's barrier has no reduction: pass an array in LDS with an int per wave");
   return 0;
 }
 template <class Predicate> TL_DEVICE int any_of_block(Predicate here) { return count_of_block(here); }

@@ -30,6 +30,20 @@ KERNEL no_second_barrier(const float* a, float* c) {
   c[thread()] = read;
 }
 
+// A wave that votes again overwrites its vote while others read it: the barrier before the write is missing.
+KERNEL vote_of_one_barrier(const float* a, float* c) {
+  __shared__ int votes[4];
+  volatile int* p = votes;
+  int yes = 0;
+  for (int k = 0; k < 2; ++k) {
+    const int in_wave = __builtin_popcountll(__builtin_amdgcn_ballot_w64(a[thread()] > k));
+    if (thread() % 64 == 0) p[thread() / 64] = in_wave;  // vote_of_one_barrier: other
+    sync();
+    yes += p[0] + p[1] + p[2] + p[3];  // vote_of_one_barrier: first
+  }
+  c[thread()] = static_cast<float>(yes);
+}
+
 // All waves write the same 64 floats.
 KERNEL write_write(const float* a, float* c) {
   __shared__ float s[64];

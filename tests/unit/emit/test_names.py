@@ -1,5 +1,6 @@
 """The user's names survive, and ours give way to them."""
 
+import json
 import re
 from pathlib import Path
 
@@ -140,3 +141,44 @@ def test_what_the_text_names_is_declared_and_nothing_else(style: str, target: st
     sizes = emitted.source.partition("---- sizes")[2].partition("// ----")[0]
     declared = re.findall(r"\b(\w+) = \d", sizes)
     assert set(declared) - {"threads"} == {"M", "twice"}, sizes
+
+
+EXCHANGES = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def exchanges():
+    @T.prim_func
+    def main(X: T.Tensor((1, 4096), "float32"), Z: T.Tensor((2, 128), "float32")):
+        with T.Kernel(1, threads=128) as bx:
+            L = T.alloc_fragment((1, 4096), "float32")
+            m = T.alloc_fragment((1,), "float32")
+            m_workspace = T.alloc_shared((128,), "float32")
+            block_votes = T.alloc_shared((64,), "float32")
+            T.copy(X, L)
+            T.reduce_max(L, m, dim=1)
+            for i in T.Parallel(128):
+                m_workspace[i] = X[0, i]
+            for i in T.Parallel(64):
+                block_votes[i] = X[0, i + 128]
+            if T.syncthreads_or(block_votes[5] > 3):
+                for i in T.Parallel(128):
+                    Z[0, i] = m_workspace[127 - i] + block_votes[i // 2]
+            T.copy(m, Z[1, 0:1])
+    return main
+"""
+
+
+def test_what_waves_exchange_values_through_has_no_name_of_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "exchanges.py"
+    path.write_text(EXCHANGES, encoding="utf-8")
+    (emitted,) = emit_text(path, kernel=None, target=find("hip:gfx942"), bindings={})
+    text = emitted.files["exchanges.hip"]
+    members = re.findall(r"^  (?:tl::SharedTile1D|tl::ReduceWorkspace|int) ?.* (\w+)(?:\[2\])?;$", text, re.MULTILINE)
+    assert members == ["m_workspace", "block_votes", "m_workspace_1", "block_votes_1"]
+    assert "tl::reduce_max<1>(L, m, m_workspace_1);" in text
+    assert "tl::any_of_block(block_votes(5) > 3.0f, block_votes_1)" in text
+    shared = json.loads(emitted.files["exchanges.json"])["resources"]["shared"]
+    assert shared == {"m_workspace": 512, "block_votes": 256, "m_workspace_1": 8, "block_votes_1": 8}

@@ -39,7 +39,7 @@ from tile2cu.core.schedule import (
     VotedRescale,
     WarpSpecialised,
 )
-from tile2cu.core.shared_memory import Aliasing, SharedBudget, Staging, Workspace
+from tile2cu.core.shared_memory import Aliasing, BlockVote, SharedBudget, Staging, Workspace
 
 LAYOUT: Key[FragmentLayout] = Key(
     "layout",
@@ -177,7 +177,7 @@ PROXY_FENCE: Key[str] = Key(
     "proxy_fence", "tiles whose generic-proxy stores are fenced for the async proxy before the statement", Stmt, str
 )
 CLUSTER_SYNC: Key[str] = Key("cluster_sync", "the kernel has barriers of its cluster", Launch, str)
-BLOCK_VOTE: Key[str] = Key("block_vote", "all threads of the block take part in a vote", Stmt, str)
+BLOCK_VOTE: Key[BlockVote] = Key("block_vote", "how the threads of the block vote", Stmt, BlockVote)
 BLOCK_BARRIER: Key[bool] = Key("block_barrier", "T.sync_threads() in divergent code is the block's barrier", Sync, bool)
 EXPLICIT_SYNC: Key[bool] = Key(
     "explicit_sync", "the kernel has barriers of its own that order groups of threads", Launch, bool

@@ -580,4 +580,4 @@ def implied(condition: Multiple, by: tuple[Multiple, ...]) -> bool:
 
 def handed_name(tile: Buffer) -> str:
     """The name of the shared memory through which values of a fragment go from one warpgroup to another."""
-    return f"{tile.name}_handed"
+    return f"__{tile.name}_handed"

@@ -1,6 +1,7 @@
 """Decisions about shared memory: what is in it besides the user's tiles, what is aliased, and the budget."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 from math import prod
 
 from tile2cu.core.dtype import DType
@@ -25,10 +26,11 @@ class Staging:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Shared memory in which warps exchange partial results of a reduction or a scan.
+    """Shared memory in which warps exchange partial results of a reduction or a scan, or the votes of a block.
 
     `extents` is the shape of the exchanged values of `dtype`; a reduction has one set from each of `warps` warps, a
-    scan (`warps` 0) holds its tile once. That of `row_values` holds the exchanged values of a fragment.
+    vote of the block one count from each, a scan (`warps` 0) holds its tile once. That of `row_values` holds the
+    exchanged values of a fragment. No name of the user's is the `name`.
     """
 
     name: str
@@ -40,6 +42,34 @@ class Workspace:
     @property
     def bytes(self) -> int:
         return prod(self.extents) * max(1, self.warps) * self.dtype.bytes
+
+    @property
+    def row(self) -> str:
+        """Its row in the budget."""
+        return self.name.removeprefix("__")
+
+    @property
+    def holds_votes(self) -> bool:
+        return self.name == VOTES
+
+
+class BlockVote(Enum):
+    """How the threads of a block vote."""
+
+    BARRIER = "by a barrier with a reduction"
+    WAVE = "by a ballot of the block's wave"
+    LDS = "by the waves' ballots, through LDS"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+VOTES = "__block_votes"  # the workspace of votes: an int of each wave
+
+
+def workspace_name(result: str) -> str:
+    """The name of the workspace of a reduction or a scan with this result."""
+    return f"__{result}_workspace"
 
 
 @dataclass(frozen=True)

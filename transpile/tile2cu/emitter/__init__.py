@@ -40,6 +40,7 @@ from tile2cu.plan.user_functions import called, may_use_cuda_half
 from tile2cu.styles.base.comments import kernel_line, listed, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names, can_be_c_function, global_constants, launchers
+from tile2cu.styles.base.shared import votes_through
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.view import NO_SECTION, KernelParts
 from tile2cu.targets import Target
@@ -168,7 +169,14 @@ def _written(resolved: Resolved, used: list[str], also: frozenset[str], style: S
     counted = {let.var.name for let in statements(resolved.launch.body, Let) if let.var.dtype.is_int}
     wishes |= {name: f"{name}_index" for name in _NUMBERED if name in counted & also}
     names = Names(used, kept=_kept_names(resolved), reserved=reserved | also, wishes=wishes)
-    printer = Printer(names, resolved.bounds, _first_slots(resolved), groups=resolved.launch.groups, types=style.types)
+    printer = Printer(
+        names,
+        resolved.bounds,
+        _first_slots(resolved),
+        groups=resolved.launch.groups,
+        votes=votes_through(resolved, names),
+        types=style.types,
+    )
     for named in (*resolved.program.params, *resolved.program.workspaces, *resolved.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
     return Written(resolved, printer, tensor_maps(resolved, printer), style.multiples(resolved))

@@ -17,7 +17,7 @@ from tile2cu.core.decisions import (
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.schedule import BARRIER_BYTES
-from tile2cu.core.shared_memory import BARRIERS, Aliasing, Part, Staging, Workspace
+from tile2cu.core.shared_memory import BARRIERS, Aliasing, Part, Staging, Workspace, workspace_name
 from tile2cu.plan.exchanges import Reuse, reuse_of
 from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer import rings_of
@@ -61,7 +61,7 @@ class Overlaid:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workspaces:
-    """What reductions and scans exchange values through; `joined` where those of reductions share memory.
+    """What reductions, scans and votes exchange values through; `joined` where all but those of scans share memory.
 
     Only the consumers of a kernel with a producer, `beside` it, take part. `like` is the tile of a workspace's shape
     that is reduced to, where there is one; `ordered`: no barrier has to order its stores after earlier loads. `parts`:
@@ -213,7 +213,7 @@ def _members(resolved: Resolved, costs: dict[str, int]) -> Iterator[Member]:
 
 def _workspaces(resolved: Resolved) -> Workspaces:
     spaces = resolved.facts[resolved.launch, WORKSPACES]
-    named = {f"{tile.name}_workspace": tile for tile in resolved.launch.tiles}
+    named = {workspace_name(tile.name): tile for tile in resolved.launch.tiles}
     like = [named.get(space.name) for space in spaces]
     return Workspaces(
         spaces=spaces,

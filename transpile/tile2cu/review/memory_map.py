@@ -180,17 +180,17 @@ def _workspaces(member: plan.Workspaces, end: int) -> Iterator[Stored]:
             end = round_up(end, space.dtype.bytes) + space.bytes
     first = round_up(end, max((space.dtype.bytes for space in joined), default=1))
     for number, space in enumerate(joined):
-        yield Stored(name=space.name, start=first, bytes=space.bytes, part=number, of=_result_of(space))
+        yield Stored(name=space.row, start=first, bytes=space.bytes, part=number, of=_result_of(space))
 
 
 def _space(space: Workspace, end: int) -> Stored:
     start = round_up(end, space.dtype.bytes)
-    return Stored(name=space.name, start=start, bytes=space.bytes, of=_result_of(space))
+    return Stored(name=space.row, start=start, bytes=space.bytes, of=_result_of(space))
 
 
 def _result_of(space: Workspace) -> str:
     """The tile that a reduction or a scan with this workspace writes; empty of values that a fragment hands over."""
-    return space.name.removesuffix("_workspace") if space.row_values is None else ""
+    return space.row.removesuffix("_workspace") if space.row_values is None else ""
 
 
 def _staging(staging: Staging, start: int) -> Stored:

@@ -146,7 +146,7 @@ __global__ void bits(const int* X_data, int* Y_data) {
 // any and all of a tile, in shared memory and in registers: four bits, the same in each thread.
 struct Votes {
   tl::SharedTile<int, 5, 9, tl::NoSwizzle> tile;
-  tl::ReduceWorkspace<int, 1, 3> workspace;
+  int votes[3];
 };
 __global__ void votes(const int* X_data, int* Y_data) {
   auto& s = tl::shared<Votes>();
@@ -156,7 +156,7 @@ __global__ void votes(const int* X_data, int* Y_data) {
   tl::copy<96>(X.tile(0, 0), s.tile);
   tl::sync_threads();
   Y_data[tl::thread()] =
-      tl::any_of(s.tile) + 2 * tl::all_of(s.tile) + 4 * tl::any_of(x, s.workspace) + 8 * tl::all_of(x, s.workspace);
+      tl::any_of(s.tile) + 2 * tl::all_of(s.tile) + 4 * tl::any_of(x, s.votes) + 8 * tl::all_of(x, s.votes);
 }
 
 template <class Case> tl_status run_cube(const void* X, void* Y, void* Z) {

@@ -12,18 +12,12 @@ from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, Launch, Scope, Stmt
+from tile2cu.core.shared_memory import BlockVote
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _CHUNK_BYTES = 16  # contiguous under every swizzle: headers/tl/common/swizzle.h
 _ONLY_NVIDIA: Mapping[str, tuple[str, str]] = MappingProxyType(
-    dict.fromkeys(
-        BLOCK_VOTES,
-        (
-            "barrier that counts",
-            "count or decide in a shared tile (T.atomic_add, or one thread), then T.sync_threads()",
-        ),
-    )
-    | dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), ("cp.async", "write T.copy"))
+    dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), ("cp.async", "write T.copy"))
     | dict.fromkeys(
         (f"{name}_{rounding}" for name in ROUNDED for rounding in ROUNDINGS[1:]),
         ("instruction with a rounding mode other than nearest", 'write `rounding_mode="rn"`'),
@@ -44,6 +38,7 @@ _PTX_SINCE = (
     (re.compile(r"\btcgen05\b[.\w]*"), (10, 0)),
 )
 _ASM = re.compile(r"\basm\b")
+_COUNT = "n = T.syncthreads_count(T.get_thread_binding() > 3)"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -97,26 +92,37 @@ def _addressed(op: Stmt) -> tuple[Buffer, ...]:
     on=Stmt,
     writes=(BLOCK_VOTE,),
     source="CUDA C++ Programming Guide, 'Synchronization Functions'; AMD Instinct MI300 ISA, 'S_BARRIER'",
-    examples=(Example("n = T.syncthreads_count(T.get_thread_binding() > 3)", 1, "block_vote", "block"),),
+    examples=(
+        Example(_COUNT, 1, "block_vote", "by a barrier with a reduction"),
+        Example(_COUNT, 1, "block_vote", "by the waves' ballots, through LDS", target="hip:gfx942"),
+    ),
 )
 def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
     """Votes, shuffles and barriers of single threads must exist on the target.
 
-    Gives: "block" for a vote of the block.
-    Errors: T2C-S006 where the target lacks it.
+    A vote of the block is NVIDIA's barrier with a reduction. CDNA's barrier has none: the waves exchange the counts of
+    their ballots through LDS, between two barriers; a block of one wave needs no exchange.
+
+    Gives: how the threads of a block vote.
+    Errors: T2C-S006 where the target lacks what a thread calls.
     """
     for part in _parts(op):
         function = part.function.partition("<")[0] if isinstance(part, Call) else ""
-        if function in _ONLY_NVIDIA:
-            if context.target.mfma:
-                raise Tile2CuError(
-                    "T2C-S006",
-                    f"{context.target.arch} has no {_ONLY_NVIDIA[function][0]}",
-                    op.span,
-                    help=_ONLY_NVIDIA[function][1],
-                )
-            if function in BLOCK_VOTES:
-                yield op, BLOCK_VOTE, "block"
+        if function in _ONLY_NVIDIA and context.target.mfma:
+            raise Tile2CuError(
+                "T2C-S006",
+                f"{context.target.arch} has no {_ONLY_NVIDIA[function][0]}",
+                op.span,
+                help=_ONLY_NVIDIA[function][1],
+            )
+        if function in BLOCK_VOTES:
+            yield op, BLOCK_VOTE, _vote(context)
+
+
+def _vote(context: Context) -> BlockVote:
+    if not context.target.is_amd:
+        return BlockVote.BARRIER
+    return BlockVote.LDS if context.launch.threads > context.target.warp_size else BlockVote.WAVE
 
 
 @rule(

@@ -8,6 +8,7 @@ from tile2cu.analysis.prelude import outermost
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.decisions import (
     ALIASING,
+    BLOCK_VOTE,
     PERSISTENT,
     PIPELINE,
     PROLOGUE_LOADS,
@@ -64,6 +65,7 @@ _MOST_PARTS = 6
     on=Launch,
     reads=(
         ALIASING,
+        BLOCK_VOTE,
         PERSISTENT,
         PIPELINE,
         PROLOGUE_LOADS,

@@ -1,7 +1,8 @@
 """The shared-memory budget, and layouts of shared tiles that no GEMM reads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, count
 from math import prod
 
 from tile2cu.analysis.accesses import element_accesses, viewed
@@ -9,6 +10,7 @@ from tile2cu.analysis.prelude import producer_loop, producer_pipelines
 from tile2cu.analysis.uses import users
 from tile2cu.core.decisions import (
     ALIASING,
+    BLOCK_VOTE,
     LAYOUT,
     LOADED_OPERAND,
     PERSISTENT,
@@ -22,6 +24,7 @@ from tile2cu.core.decisions import (
     STORE_STAGING,
     WORKSPACES,
 )
+from tile2cu.core.dtype import INT32
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import walk
 from tile2cu.core.layout import Blocked, SharedLayout
@@ -37,7 +40,18 @@ from tile2cu.core.program import (
     Scope,
 )
 from tile2cu.core.schedule import BARRIER_BYTES, MmaOverlap, PingPong, Pipeline, handed_name, round_up
-from tile2cu.core.shared_memory import ACTIVE_ROW, BARRIERS, SCHEDULED_ROW, Aliasing, SharedBudget, Staging, Workspace
+from tile2cu.core.shared_memory import (
+    ACTIVE_ROW,
+    BARRIERS,
+    SCHEDULED_ROW,
+    VOTES,
+    Aliasing,
+    BlockVote,
+    SharedBudget,
+    Staging,
+    Workspace,
+    workspace_name,
+)
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.free import VECTOR_BYTES
 from tile2cu.rules.schedule.pipeline import ping_pong_of
@@ -185,6 +199,7 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
     on=Launch,
     reads=(
         ALIASING,
+        BLOCK_VOTE,
         LOADED_OPERAND,
         PERSISTENT,
         PIPELINE,
@@ -211,7 +226,7 @@ def shared_budget(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Where an operand is to be loaded to registers, they need not: all is decided again without its tile.
 
-    Gives: the workspaces of reductions, and the budget.
+    Gives: the workspaces of reductions and votes, and the budget.
     Errors: T2C-L020 with the bytes of each tile.
     """
     workspaces = workspaces_of(context)
@@ -229,7 +244,7 @@ def shared_tiles(launch: Launch) -> tuple[Buffer, ...]:
 
 
 def workspaces_of(context: Context) -> tuple[Workspace, ...]:
-    """The shared memory in which reductions and scans exchange values."""
+    """The shared memory in which reductions, scans and votes of the block exchange values."""
     return tuple(_workspaces(context))
 
 
@@ -239,13 +254,15 @@ def _workspaces(context: Context) -> Iterator[Workspace]:
         if isinstance(op, Reduce) and context.facts[op, REDUCTION_WARPS] > 1 and op.dst.name not in seen:
             seen.add(op.dst.name)
             extents = (prod(op.dst.static_shape),)
-            yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, extents, context.facts[op, REDUCTION_WARPS])
+            yield Workspace(workspace_name(op.dst.name), op.dst.dtype, extents, context.facts[op, REDUCTION_WARPS])
         if isinstance(op, Scan) and op.src.scope is Scope.FRAGMENT and op.dst.name not in seen:
             seen.add(op.dst.name)
-            yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, op.dst.static_shape, 0)
+            yield Workspace(workspace_name(op.dst.name), op.dst.dtype, op.dst.static_shape, 0)
     alternating = ping_pong_of(context)
     for tile in alternating.exchanged if alternating is not None else ():
         yield Workspace(handed_name(tile), tile.dtype, tile.static_shape, 0, row_values=tile)
+    if any(context.facts.get(op, BLOCK_VOTE) is BlockVote.LDS for op in context.statements):
+        yield Workspace(VOTES, INT32, (1,), -(-context.launch.threads // context.target.warp_size))
 
 
 def shared_budget_of(
@@ -277,7 +294,7 @@ def shared_budget_of(
             struct.add(staging.layout.bytes, staging.layout.alignment)
     exchanged = [_Struct() for workspace in workspaces]
     for own, workspace in zip(exchanged, workspaces, strict=True):
-        rows[workspace.name] = workspace.bytes
+        rows[_unused(workspace.row, rows)] = workspace.bytes
         (own if aliasing.joins_workspaces and workspace.warps else struct).add(workspace.bytes, workspace.dtype.bytes)
     struct.add_union(exchanged)
     for tile in launch.tiles:
@@ -288,6 +305,11 @@ def shared_budget_of(
         rows[name] = size
         struct.add(size, BARRIER_BYTES)
     return SharedBudget(tuple(rows.items()), struct.size, context.target.shared_limit, aliased)
+
+
+def _unused(name: str, rows: Mapping[str, int]) -> str:
+    """The name of a row that no tile of the user's has."""
+    return next(each for each in chain((name,), (f"{name}_{n}" for n in count(1))) if each not in rows)
 
 
 def _of_producer(context: Context) -> Iterator[tuple[str, int]]:

@@ -17,6 +17,7 @@ from tile2cu.analysis.uniformity import uniformity_of
 from tile2cu.analysis.uses import declared_in, is_at_top, readers, statements, users, writers
 from tile2cu.core.decisions import (
     ALIASING,
+    BLOCK_VOTE,
     CALL,
     INSTEAD,
     LAYOUT,
@@ -104,6 +105,7 @@ _SLAB_FLOATS = 32  # columns that a swizzle spans
     on=Launch,
     reads=(
         ALIASING,
+        BLOCK_VOTE,
         LAYOUT,
         PERSISTENT,
         PIPELINE,

@@ -15,6 +15,7 @@ from tile2cu.analysis.prelude import is_iteration
 from tile2cu.analysis.uses import outside_of, using, written_in
 from tile2cu.core.decisions import (
     ALIASING,
+    BLOCK_VOTE,
     COPIED_OPERAND,
     LAYOUT,
     ON_WGMMA,
@@ -93,6 +94,7 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
         PERSISTENT,
         PIPELINE,
         PROLOGUE_LOADS,
+        BLOCK_VOTE,
         REDUCTION_WARPS,
         SHARED_LAYOUT,
         STAGES,

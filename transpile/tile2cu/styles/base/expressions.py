@@ -9,6 +9,7 @@ from math import inf
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import is_run
+from tile2cu.analysis.sync_calls import BLOCK_VOTES
 from tile2cu.core.dtype import (
     BOOL,
     FLOAT4_E2M1,
@@ -89,6 +90,7 @@ class Printer:
     stages: dict[str, str] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)  # how many iterations a tile's ring has counted
     groups: int = 1  # of threads that work independently
+    votes: str = ""  # what the waves of a block vote through; empty where a barrier does it
     packet: Var | None = None
     vector: int = 1  # the elements of a vector, where they are neighbours
     any_order: bool = False  # its elements are as numbers of 4 bits come apart
@@ -343,7 +345,8 @@ class Printer:
                 texts = [self._operand(arg, expr.dtype, PRECEDENCE[op], op, is_right=right) for arg, right in sides]
                 return f" {SPELLING.get(op, op)} ".join(texts), PRECEDENCE[op]
             case name if name[0] == ":" or name.partition("<")[0] in OF_THREAD | _OWN_TYPES:
-                arguments = ", ".join(self.argument(arg, arg.dtype) for arg in expr.args)
+                through = (self.names.noting(self.votes),) if self.votes and name in BLOCK_VOTES else ()
+                arguments = ", ".join((*(self.argument(arg, arg.dtype) for arg in expr.args), *through))
                 name = "thread_of_block" if name == "thread" and self.groups > 1 else name
                 return f"{called(name)}({arguments})", _PRIMARY
             case _:

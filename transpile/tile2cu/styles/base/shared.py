@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from tile2cu.core.decisions import BLOCK_VOTE
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.shared_memory import Aliasing, Part, Workspace
+from tile2cu.core.shared_memory import VOTES, Aliasing, BlockVote, Part, Workspace
 from tile2cu.plan import shared
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import wrapped
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import Declaration
-from tile2cu.styles.base.vocabulary import SHARED
+from tile2cu.styles.base.vocabulary import ONE_WAVE, SHARED
 
+EXCHANGES_SHARE_MEMORY = "each exchange begins with a barrier, so they share memory"
 PASSES_FRAGMENT = "; passes a fragment between the warpgroups"
 
 
@@ -17,6 +20,19 @@ def passes_values(space: Workspace, rule: str, names: Names) -> str:
     """The comment on what values of rows pass through from one warpgroup to the other."""
     assert space.row_values is not None
     return f"{space.bytes:,} bytes; passes {names(space.row_values.name)} between the warpgroups  [{rule}]"
+
+
+def votes_through(resolved: Resolved, names: Names) -> str:
+    """What the waves of a block vote through; empty where none do."""
+    votes = {resolved.facts.get(stmt, BLOCK_VOTE) for stmt in resolved.launch.statements}
+    if BlockVote.LDS in votes:
+        return names(VOTES)
+    return ONE_WAVE if BlockVote.WAVE in votes else ""
+
+
+def counts_votes(space: Workspace, rule: str) -> str:
+    """The comment on where the waves of a block exchange their votes."""
+    return f"{space.bytes:,} bytes; how many threads of each of {space.warps} waves vote yes  [{rule}]"
 
 
 def swizzled(layout: SharedLayout) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.layout import Blocked, Replicated, slice_of
 from tile2cu.core.mfma_layout import MfmaTile
 from tile2cu.core.program import Reduction, Scope
+from tile2cu.core.shared_memory import workspace_name
 from tile2cu.plan import ops
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.expressions import CkPrinter
@@ -101,7 +102,7 @@ def _across_threads(
     if across_lanes and not op.thread_local:
         yield f"block_tile_reduce_xor_sync({into}, {function});"
     if op.parts > 1:
-        workspace = printer.names(f"{op.dst.name}_workspace")
+        workspace = printer.names(workspace_name(op.dst.name))
         ordered = f"<{words.ORDERED}>" * op.ordered
         yield f"{words.REDUCE_WARPS}{ordered}({into}, {workspace}, {function});"
 

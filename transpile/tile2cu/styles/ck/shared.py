@@ -14,7 +14,7 @@ from tile2cu.plan import shared
 from tile2cu.plan.kernel import Kernel
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.shared import overlaid, part_name, rows_about, swizzled
+from tile2cu.styles.base.shared import EXCHANGES_SHARE_MEMORY, counts_votes, overlaid, part_name, rows_about, swizzled
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.encodings import Encoding
@@ -175,13 +175,14 @@ class SharedTiles:
                 raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
 
     def _workspaces(self, found: shared.Workspaces) -> Iterator[Declaration]:
-        """What reductions exchange the parts of warps through."""
+        """What reductions exchange the parts of waves through, and votes their counts."""
         joined = found.joined and len(found.spaces) > 1
         if joined:
-            yield Declaration("union {", ("each reduction begins with a barrier, so they share memory",))
+            yield Declaration("union {", (EXCHANGES_SHARE_MEMORY,))
         for space in found.spaces:
             about = f"{space.bytes:,} bytes; the parts of {space.warps} {found.parts}  [{found.rule}]"
-            count = " * ".join(map(str, (*space.extents, space.warps)))
+            about = counts_votes(space, found.rule) if space.holds_votes else about
+            count = " * ".join(map(str, (*(() if space.holds_votes else space.extents), space.warps)))
             yield Declaration(f"{in_ck(space.dtype.cpp)} {self.printer.names(space.name)}[{count}];", (about,))
         if joined:
             yield Declaration("};")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, slice_of
 from tile2cu.core.program import Scope
+from tile2cu.core.shared_memory import workspace_name
 from tile2cu.plan import ops
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
@@ -51,7 +52,7 @@ class Reductions:
         arguments = [source, self.printer.names(dst.name)]
         if op.parts > 1:
             among += [str(kept)] * (kept == 1)
-            arguments += [self.printer.names(f"{dst.name}_workspace"), rows_at]
+            arguments += [self.printer.names(workspace_name(dst.name)), rows_at]
         arguments += [f"{words.WITHIN}({at}, {partition.shape})"] * partition.overhangs
         name = words.ACCUMULATE_ROWS if op.accumulates else words.REDUCE_ROWS
         return f"{name}<{', '.join(among)}>({', '.join(arguments)});"

@@ -11,7 +11,14 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.styles.base.barriers import barriers_name, of_first_part
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.shared import PASSES_FRAGMENT, overlaid, passes_values, place_of, struct_of
+from tile2cu.styles.base.shared import (
+    EXCHANGES_SHARE_MEMORY,
+    PASSES_FRAGMENT,
+    overlaid,
+    passes_values,
+    place_of,
+    struct_of,
+)
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
@@ -142,7 +149,7 @@ class SharedTiles:
         reductions = tuple(each for each in spaces if each[0].row_values is None)
         joined = found.joined and len(reductions) > 1
         if joined:
-            yield Declaration("union {", ("each reduction begins with a barrier, so they share memory",))
+            yield Declaration("union {", (EXCHANGES_SHARE_MEMORY,))
         for space, like, ordered in reductions:
             extents = map(self.printer.index, like.shape) if like is not None else map(str, space.extents)
             among = ", threads" if found.beside else f", {words.ALL_THREADS}" * ordered

@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.core.shared_memory import workspace_name
 from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.claims import Executes
 from tile2cu.styles.base.claims import comment, fence_comment
@@ -98,7 +99,7 @@ class Operations:
         arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]
         arguments += [tl.ACCUMULATE] * op.accumulates
         if op.parts > 1:
-            arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
+            arguments.append(self.printer.names(workspace_name(op.dst.name)))
         template = f"{op.dim}, {self.operands.threads(op.threads)}" if op.src.scope is Scope.SHARED else str(op.dim)
         name = "thread_" * op.thread_local + f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan
         return {"name": name, "template": template, "arguments": ", ".join(arguments)}
@@ -107,7 +108,7 @@ class Operations:
         name = "cummax" if op.kind is Reduction.MAX else "cumsum"
         arguments = f"{self.printer.tile(op.src)}, {self.printer.tile(op.dst)}"
         if op.src.scope is Scope.FRAGMENT:
-            arguments += f", {self.printer.names(f'{op.dst.name}_workspace')}"
+            arguments += f", {self.printer.names(workspace_name(op.dst.name))}"
         name = f"{name}_reversed" if op.reverse else name
         return {"name": name, "template": f"{op.dim}, {self.operands.threads(op.threads)}", "arguments": arguments}
 

@@ -11,7 +11,15 @@ from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.shared import PASSES_FRAGMENT, overlaid, passes_values, rows_about, swizzled
+from tile2cu.styles.base.shared import (
+    EXCHANGES_SHARE_MEMORY,
+    PASSES_FRAGMENT,
+    counts_votes,
+    overlaid,
+    passes_values,
+    rows_about,
+    swizzled,
+)
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import pipeline_name
@@ -96,7 +104,7 @@ class Shared:
         return Declaration(f"{kind}<{stages}{panels}> {names};", (about,))
 
     def _workspaces(self, found: plan.Workspaces) -> Iterator[Declaration]:
-        """What reductions and scans exchange values through."""
+        """What reductions, scans and votes exchange values through."""
         reductions: list[Declaration] = []
         for space, like, ordered in zip(found.spaces, found.like, found.ordered, strict=True):
             declared = self._workspace(space, like, found, ordered=ordered)
@@ -105,7 +113,7 @@ class Shared:
             else:
                 yield declared
         if found.joined and len(reductions) > 1:
-            about = "each reduction begins with a barrier, so they share memory"
+            about = EXCHANGES_SHARE_MEMORY
             reductions = [Declaration("union {", (about,)), *reductions, Declaration("};")]
         yield from reductions
 
@@ -117,6 +125,8 @@ class Shared:
             about = passes_values(space, found.rule, self.printer.names)
             kind = f"{tl.SHARED_TILE_1D}<{space.dtype.cpp}, {index(space.row_values.shape[0])}>"
             return Declaration(f"{kind} {name};", (about,))
+        if space.holds_votes:
+            return Declaration(f"{space.dtype.cpp} {name}[{space.warps}];", (counts_votes(space, found.rule),))
         extents = ", ".join(map(index, like.shape) if like is not None else map(str, space.extents))
         if space.warps:
             about = f"{space.bytes:,} bytes; the parts of {space.warps} {found.parts}  [{found.rule}]"
