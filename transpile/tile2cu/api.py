@@ -16,6 +16,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact
 from tile2cu.core.origin import STYLES, EmitOptions, Tool
 from tile2cu.core.program import Launch, Program
+from tile2cu.core.shared_memory import TooLarge
 from tile2cu.emitter import Emitted, Resolved, emit_kernel, seen_by, with_namespaces
 from tile2cu.files import read_python, relative_to
 from tile2cu.frontend import kernel_names, programs
@@ -270,9 +271,7 @@ def resolve_launches(program: Program, target: Target) -> tuple[Context, ...]:
 def _resolved_launch(program: Program, launch: Launch, target: Target) -> Context:
     try:
         return resolve(program, launch, target, RULES)
-    except Tile2CuError as error:
-        if error.code != fit.TOO_LARGE:
-            raise
+    except TooLarge:
         for fewer in fit.with_fewer_stages(launch):
             with suppress(Tile2CuError):
                 return resolve(program, fewer, target, RULES)
@@ -282,9 +281,7 @@ def _resolved_launch(program: Program, launch: Launch, target: Target) -> Contex
 def _resolved(program: Program, target: Target, name: str, retrace: fit.Retrace) -> tuple[Resolved, ...]:
     try:
         contexts = resolve_launches(program, target)
-    except Tile2CuError as error:
-        if error.code != fit.TOO_LARGE:
-            raise
+    except TooLarge as error:
         bytes_of = partial(_shared_bytes, target)
         raise fit.with_help(error, program, target.shared_limit, retrace, bytes_of) from None
     if name and name != program.name:

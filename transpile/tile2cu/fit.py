@@ -15,7 +15,6 @@ from tile2cu.core.expr import Expr, Named, rebuilt, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Launch, Loop, LoopKind, Program, Scope, Stmt
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 
-TOO_LARGE = "T2C-L020"
 _SMALLEST = 16  # of a tile's extents: what one matrix instruction takes
 _STAGES = "num_stages"
 _TRIES = 16

@@ -5,8 +5,10 @@ from enum import Enum
 from math import prod
 
 from tile2cu.core.dtype import DType
+from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
+from tile2cu.core.span import Span
 
 
 @dataclass(frozen=True)
@@ -124,3 +126,17 @@ class SharedBudget:
     total: int
     limit: int
     aliased: tuple[int, ...] = field(default=(), repr=False)
+
+
+class TooLarge(Tile2CuError):
+    """Tiles need more shared memory than a block of a target has: the diagnostic of that budget."""
+
+    def __init__(self, budget: SharedBudget, arch: str, span: Span) -> None:
+        width = max(len(name) for name, _ in budget.tiles)
+        table = "\n".join(f"{name:{width}}  {bytes_:>9,} bytes" for name, bytes_ in budget.tiles)
+        needed = f"the tiles need {budget.total:,} bytes of shared memory; {arch} has {budget.limit:,} per block"
+        super().__init__("T2C-L020", needed, span, notes=(Note(table),))
+        self.budget, self.arch, self.at = budget, arch, span
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TooLarge, (self.budget, self.arch, self.at)

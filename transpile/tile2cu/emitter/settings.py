@@ -18,9 +18,9 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Buffer, Gemm, Loop, Scope
+from tile2cu.core.shared_memory import SharedBudget, TooLarge
 from tile2cu.core.user_file import Constant
 from tile2cu.emitter.legal_values import decides_in_python, depends, legal_values, sized_extents
-from tile2cu.fit import TOO_LARGE
 from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.registers import read_operands, tile_registers
 from tile2cu.plan.resolved import Resolved
@@ -191,9 +191,10 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
     try:
         others = decide({setting.name: value})
         held = write(others) if write is not None else ()
+    except TooLarge as error:
+        return f"{error.code}: {_needed(error.budget, launches)}"
     except Tile2CuError as error:
-        tiles = "".join(f"; {note.message}" for note in error.notes if error.code == TOO_LARGE)
-        return f"{error.code}: {_on(target, error.message)}{_in_line(tiles)}{_in_registers(tiles, launches)}"
+        return f"{error.code}: {error.message}"
     design = Design.of(others, held)
     changes = differences(own, design, asked=value if setting.stages else 0)
     same = "the same kernel" * (setting.stages and design == own)
@@ -223,27 +224,24 @@ def _has_extents(name: str, resolved: Resolved) -> bool:
     return any(depends(name, extent, resolved.program) for extent in sized_extents(resolved))
 
 
-def _in_line(table: str) -> str:
-    """The lines of a table of bytes behind one another: `A  16 bytes` is `A 16`."""
-    return ", ".join(" ".join(line.removesuffix("bytes").split()) for line in table.splitlines())
-
-
-def _in_registers(table: str, launches: tuple[Resolved, ...]) -> str:
-    """The tiles of a table of bytes that take no shared memory here, as those that are kept in registers."""
+def _needed(budget: SharedBudget, launches: tuple[Resolved, ...]) -> str:
+    """What a budget that is too large has, and which of its tiles take none here, as those that are in registers."""
+    target = launches[0].target
     here = {name for each in launches for name, _ in each.facts[each.launch, SHARED_BUDGET].tiles}
-    names = [line.strip("; ").split()[0] for line in table.splitlines() if line.strip("; ")]
-    moved = [name for name in names if name not in here]
-    return f"; here {listed(moved)} take{'s' * (len(moved) == 1)} none" if moved else ""
+    moved = [name for name, _ in budget.tiles if name not in here]
+    of = "workgroup" if target.is_amd else "block"
+    parts = (
+        f"the tiles need {budget.total:,} bytes of {_memory(target)}",
+        f"{target.arch} has {budget.limit:,} per {of}",
+        ", ".join(f"{name} {bytes_:,}" for name, bytes_ in budget.tiles),
+        f"here {listed(moved)} take{'s' * (len(moved) == 1)} none" * bool(moved),
+    )
+    return "; ".join(filter(None, parts))
 
 
 def _memory(target: Target) -> str:
     """What a target's manuals call shared memory."""
     return "LDS" if target.is_amd else "shared memory"
-
-
-def _on(target: Target, message: str) -> str:
-    """A message in the terms of a target's manuals."""
-    return message.replace("shared memory", "LDS").replace("per block", "per workgroup") if target.is_amd else message
 
 
 def _taken(design: Design, target: Target) -> str:

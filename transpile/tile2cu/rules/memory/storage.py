@@ -25,7 +25,6 @@ from tile2cu.core.decisions import (
     WORKSPACES,
 )
 from tile2cu.core.dtype import INT32
-from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import walk
 from tile2cu.core.layout import Blocked, SharedLayout
 from tile2cu.core.program import (
@@ -49,6 +48,7 @@ from tile2cu.core.shared_memory import (
     BlockVote,
     SharedBudget,
     Staging,
+    TooLarge,
     Workspace,
     workspace_name,
 )
@@ -234,7 +234,7 @@ def shared_budget(launch: Launch, context: Context) -> Iterator[Decision]:
     budget = shared_budget_of(launch, context, workspaces, context.facts.get(launch, STORE_STAGING) or ())
     operands = [op for op in context.statements if isinstance(op, Gemm) and op.a.buffer.scope is Scope.SHARED]
     if budget.total > budget.limit and not any(context.facts.get(op, LOADED_OPERAND) for op in operands):
-        raise _too_large(budget, launch, context)
+        raise TooLarge(budget, context.target.arch, launch.span)
     yield launch, SHARED_BUDGET, budget
 
 
@@ -369,15 +369,3 @@ def _of_loop(op: Loop, pipeline: Pipeline, context: Context) -> int:
         layouts: list[SharedLayout] = [context.facts[tile, SHARED_LAYOUT] for tile in pipeline.buffers]
         return pipeline.stages * (2 + sum(layout.slabs for layout in layouts))
     return 2 * pipeline.stages * (len(pipeline.buffers) if isinstance(schedule, MmaOverlap) else 1)
-
-
-def _too_large(budget: SharedBudget, launch: Launch, context: Context) -> Tile2CuError:
-    """The diagnostic; `fit` adds what would fit, since only new decisions can tell."""
-    width = max(len(name) for name, _ in budget.tiles)
-    table = "\n".join(f"{name:{width}}  {bytes_:>9,} bytes" for name, bytes_ in budget.tiles)
-    return Tile2CuError(
-        "T2C-L020",
-        f"the tiles need {budget.total:,} bytes of shared memory; {context.target.arch} has {budget.limit:,} per block",
-        launch.span,
-        notes=(Note(table),),
-    )
