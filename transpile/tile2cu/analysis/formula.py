@@ -208,10 +208,10 @@ class _State:
             self.tiles = {**before, **{tile: _carried(tile) for tile in written}}
             self.outputs, self.count = outputs, count
             self.run(loop.body)
-        after = {tile: self.tiles[tile] for tile in written}
+        after = {tile: self.tiles.get(tile) for tile in written}  # none behind a loop in it whose last iteration counts
         self.tiles = before
         for tile, value in after.items():
-            found = _added(tile, value)
+            found = None if value is None else _added(tile, value)
             if found is None:
                 del self.tiles[tile]  # of the last iteration: nothing is known behind the loop
                 continue

@@ -197,8 +197,8 @@ ASKED = {
     UNSTAGE_RESULTS: "A shared tile that only takes a result to a tensor is left out.",
     IN_PLACE_UPDATES: "An in-place loop writes shared tiles: one thread executes all iterations of an element.",
     READ_FIRST: "A statement in which threads read elements that others write is two: all have read before any writes.",
-    AGREE_ON_BRANCHES: "A block votes on a branch or loop that asks a tensor which the kernel writes, and in which a"
-    " barrier is needed: its threads read the tensor at different times.",
+    AGREE_ON_BRANCHES: "A block votes on a branch or `while` that asks a tensor which the kernel writes, and in which a"
+    " barrier is needed, and one thread reads a loop's bounds for all: threads read the tensor at different times.",
     SYNC_ITERATIONS: "A barrier ends each iteration of a `while` whose condition reads what the iterations write.",
     SPLIT_BRANCHES: "A divergent branch in which a barrier is needed is split: all threads reach the barrier between.",
     STORES_INSTEAD: "A loop that stores a result's transpose, or a result on a condition, is a copy; one that may begin"
@@ -211,7 +211,7 @@ CLAIMS_OF_ASKED = {
     STORES_INSTEAD: frozenset((Change.BRANCHES, Change.ADDED)),
     SPLIT_BRANCHES: frozenset((Change.BRANCHES, Change.ADDED)),
     PREDICATE_EXITS: _EXITS,
-    AGREE_ON_BRANCHES: _BRANCHES,
+    AGREE_ON_BRANCHES: frozenset((Change.BRANCHES, Change.ADDED)),
 }
 
 PASSES = tuple(dict.fromkeys((*(each.name for each in (*PREPARATION, *FOR_PRODUCERS, GATHER_ROWS)), *ASKED)))

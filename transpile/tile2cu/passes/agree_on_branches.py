@@ -1,33 +1,53 @@
 """Branches on tensors that the kernel writes: the threads of a block agree, so that all of them reach its barriers.
 
-`if Flag[0] > 0: ...` is `if any_of_block(Flag[0] > 0): ...`. Another block may write the element while the threads of
-this one read it, each at its own time.
+`if Flag[0] > 0: ...` is `if any_of_block(Flag[0] > 0): ...`, and one thread reads the bounds of a loop for all of them.
+Another block may write the element while the threads of this one read it, each at its own time.
 """
 
 from dataclasses import replace
 
 from tile2cu.analysis.reach import decisions
-from tile2cu.analysis.uniformity import BLOCK_MEMORY, MEMORY, uniformity_of
-from tile2cu.core.dtype import BOOL
-from tile2cu.core.expr import Call
-from tile2cu.core.program import Launch, Loop, Stmt
+from tile2cu.analysis.uniformity import BLOCK_MEMORY, MEMORY, Uniformity, uniformity_of
+from tile2cu.core.dtype import BOOL, INT32
+from tile2cu.core.expr import Call, Expr, Load, binary, int_const
+from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, Store
 from tile2cu.core.rebuild import with_instead
+from tile2cu.passes.tiles import fresh
 
+_ONCE = "One thread reads the loop's bounds for all of the block: another block may write meanwhile what they read"
 _WHY = "All threads of the block go one way, also where another block writes meanwhile what they read"
 
 
 def agreed_around(launch: Launch, stmt: Stmt) -> Launch | None:
     """The launch in which a block votes in the outermost branch or loop around a statement that needs it.
 
-    None where none does, or where it is in code that some threads do not reach, or in a loop whose trip count is read.
+    None where none does, or where it is in code that some threads do not reach.
     """
     at_one_time, alone = uniformity_of(launch, MEMORY), uniformity_of(launch, BLOCK_MEMORY)
     for branch, asked in decisions(launch, stmt):
         if all(map(alone.holds, asked)):
             continue
-        if isinstance(branch, Loop) or not all(map(at_one_time.holds, asked)):
+        if not all(map(at_one_time.holds, asked)):
             return None
+        if isinstance(branch, Loop):
+            return _with_bounds_of_one_thread(launch, branch, alone)
         vote = Call(BOOL, "any_of_block", (branch.condition,))
         changed = replace(branch, condition=vote, comments=(*branch.comments, _WHY))
         return replace(launch, body=with_instead(launch.body, {id(branch): (changed,)}))
     return None
+
+
+def _with_bounds_of_one_thread(launch: Launch, loop: Loop, alone: Uniformity) -> Launch:
+    """The launch in which a loop's bounds pass through shared memory."""
+    bounds = {"start": loop.start, "stop": loop.stop, "step": loop.step}
+    read, stores = dict[str, Expr](), list[Store]()
+    for name, value in bounds.items():
+        if not alone.holds(value):
+            wish = fresh(launch, f"{loop.var.name}_{name}")
+            tile = Buffer(name=wish, shape=(int_const(1),), dtype=value.dtype, scope=Scope.SHARED, span=loop.span)
+            launch = replace(launch, tiles=(*launch.tiles, tile))
+            stores.append(Store(buffer=tile, indices=(int_const(0),), value=value, span=loop.span))
+            read[name] = Load(tile.dtype, tile, (int_const(0),))
+    first = binary("==", Call(INT32, "thread", ()), int_const(0))
+    reading = If(condition=first, then=tuple(stores), span=loop.span, comments=(_ONCE,))
+    return replace(launch, body=with_instead(launch.body, {id(loop): (reading, replace(loop, **read))}))

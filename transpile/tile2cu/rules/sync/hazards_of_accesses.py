@@ -215,13 +215,25 @@ class Accesses:
         if not hazards:
             return pending
         self.barrier(stmt, hazards, around)
-        return self.after_barrier(pending)
+        return self.behind_barrier(stmt, pending)
+
+    def behind_barrier(self, stmt: If | While | Loop, pending: Pending) -> Pending:
+        """The pending accesses behind a barrier before a branch or loop: threads evaluate its condition behind it."""
+        return self.after_barrier(pending).merge(self.done({}, *self.asked(stmt)))
+
+    def asked(self, stmt: If | While | Loop) -> tuple[dict[str, Buffer], frozenset[str], dict[str, Touch]]:
+        """What the condition, or the bounds of a loop, read, none of it by atomics, and how."""
+        accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
+        reads = self.tracked(access.buffer for access in accesses)
+        return (
+            reads,
+            frozenset(),
+            {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in reads.items()},
+        )
 
     def condition(self, stmt: If | While | Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """The elements that the condition, or the bounds of a loop, read."""
-        accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
-        shared_reads = self.tracked(access.buffer for access in accesses)
-        touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in shared_reads.items()}
+        shared_reads, atomic, touches = self.asked(stmt)
         self.require_disjoint_arms(stmt, shared_reads, {}, touches, frozenset())
         hazards = {
             name: hazard
@@ -231,7 +243,7 @@ class Accesses:
         if hazards:
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
-        return pending.merge(self.done({}, shared_reads, touches=touches))
+        return pending.merge(self.done({}, shared_reads, atomic, touches))
 
     def require_disjoint_arms(
         self,

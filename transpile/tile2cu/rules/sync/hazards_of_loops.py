@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 
-from tile2cu.analysis.accesses import buffers_read
+from tile2cu.analysis.accesses import buffers_read, expressions
 from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.uses import is_at_top, read_in, readers, statements, written_in
 from tile2cu.core.decisions import PIPELINE
@@ -24,10 +24,16 @@ class Loops(Branches):
             pending = self.before_loop(stmt, pending, divergent)
         if pipeline is not None:
             left = stmt if self.uniformity.is_left_by_some(stmt.body) else None
+            if self.group is None and not self.context.program.own_barriers and not self.has_one_trip_count(stmt):
+                self.barrier(stmt.body[0], {}, stmt)
             return self.pipelined(stmt, pipeline, pending, divergent or left)
         if self.uniformity.taken_by_all(stmt):
             return self.iterations(stmt, pending, divergent)
         return self.diverging(stmt, pending, divergent, lambda before: self.iterations(stmt, before, stmt))
+
+    def has_one_trip_count(self, stmt: Loop) -> bool:
+        """Whether all threads come to as many iterations."""
+        return all(map(self.uniformity.holds, expressions(stmt)))
 
     def iterations(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         return self.twice(pending, lambda start: self.iteration(stmt.body, start, divergent))
@@ -93,7 +99,7 @@ class Loops(Branches):
         if not hazards and id(stmt) not in self.barriers:
             return pending
         self.barrier(stmt, hazards, divergent)
-        return self.after_barrier(pending)
+        return self.behind_barrier(stmt, pending)
 
     def first_conflicts(self, body: tuple[Stmt, ...], pending: Pending) -> dict[str, Hazard]:
         """The hazards with what is pending of the statements of an iteration before its first barrier."""
@@ -128,7 +134,7 @@ class Loops(Branches):
         hazards |= self.all_come(self.hazards(first, {}, pending), divergent)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
-            pending = self.after_barrier(pending)
+            pending = self.behind_barrier(stmt, pending)
         if divergent is not None:
             self.barrier(stmt, {}, divergent)
         before = pending
