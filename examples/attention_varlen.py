@@ -76,7 +76,7 @@ def attention_varlen(
             T.fill(scores_max, -1e30)
 
             # Blocks past the end of their sequence compute nothing; a causal one stops at its last query's last key.
-            last = T.min(length_k, diagonal + block_M) if is_causal else length_k
+            last = T.min(length_k - block_M, diagonal) + block_M if is_causal else length_k
             loop_range = T.if_then_else(bx * block_M < length, T.ceildiv(T.max(0, last), block_N), 0)
 
             for k in T.Pipelined(loop_range, num_stages=num_stages):
@@ -86,7 +86,7 @@ def attention_varlen(
                 if is_causal:
                     for i, j in T.Parallel(block_M, block_N):
                         acc_s[i, j] = T.if_then_else(
-                            k * block_N + j <= i + diagonal and k * block_N + j < length_k,
+                            k * block_N + j - i <= diagonal and k * block_N + j < length_k,
                             0,
                             -T.infinity(accum_dtype),
                         )

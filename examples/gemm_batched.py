@@ -95,7 +95,7 @@ def gemm_grouped(
                 T.copy(B[group, ko * block_K, bx * block_N], B_shared)
                 T.gemm(A_shared, B_shared, C_local)
             # Rows past the group's last belong to the next group: computed, but not stored.
-            if first + block_M <= end:
+            if first <= end - block_M:
                 T.copy(C_local, C[first, bx * block_N])
             else:
                 for i, j in T.Parallel(block_M, block_N):

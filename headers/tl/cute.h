@@ -113,7 +113,7 @@ CUTE_DEVICE auto tile_at(const Tensor& tensor, const Shape& shape, const Start& 
 template <class Extent, class Start, class Shape>
 CUTE_DEVICE auto end_of(const Extent& extent, const Start& start, const Shape& tile) {
   return cute::transform(extent, start, tile,
-                         [](int end, int first, int size) { return cute::max(0, cute::min(end, first + size)); });
+                         [](int end, int first, int size) { return max(0, min(end, saturating_add(first, size))); });
 }
 
 // Whether rows end, and the first of a tile at `start` begins, at multiples of n elements. The last stride is 1.
@@ -382,7 +382,7 @@ CUTE_DEVICE void add_tile(const From& from, const At& at, To&& to, const Start& 
   using namespace cute;
   CUTE_UNROLL
   for (int i = 0; i < size(from); i += n) {
-    const auto coordinate = transform(start, at(i), [](int first, int offset) { return first + offset; });
+    const auto coordinate = transform(start, at(i), [](int first, int offset) { return wrapping_add(first, offset); });
     if (inside(at(i), tile) && inside(coordinate, extents(to))) atomic_add_vector<n>(&to(coordinate), &from(i));
   }
 }

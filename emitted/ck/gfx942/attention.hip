@@ -320,7 +320,7 @@ struct Kernel {
       // Keys past the end of the sequence are masked. Key 0 is not: each row's maximum is finite from
       // iteration 0 on.
       // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-      tl::change_if(k * block_N + block_N - 1 >= seq_len, acc_s, [&] {
+      tl::change_if(k * block_N + (block_N - 1) >= seq_len, acc_s, [&] {
         // attention.py:100  for i, j in T.Parallel(block_M, block_N):
         sweep_tile(acc_s, [&](auto i_j) {
           const auto at = get_x_indices_from_distributed_indices(make_static_tile_distribution(acc_s_layout{}), i_j);

@@ -363,7 +363,7 @@ struct Kernel {
 
       // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
       // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-      tl::change_if(start + block_N - 1 >= length, acc_s, [&] {
+      tl::change_if(start + (block_N - 1) >= length, acc_s, [&] {
         // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
         sweep_tile(acc_s, [&](auto i_j) {
           const auto at = get_x_indices_from_distributed_indices(make_static_tile_distribution(acc_s_layout{}), i_j);

@@ -217,7 +217,8 @@ __global__ void __launch_bounds__(threads)
     // [rewrite.loop.copied-tile]
     // cp.async.cg of 16 bytes, 32 per thread for each tile
     tl::copy_async<threads>(
-        tl::up_to<1>(V, start + tl::max(tl::min(length - start, block_N), 0))(b, tl::all, head, tl::all).tile(start, 0),
+        tl::up_to<1>(V, tl::saturating_add(start, tl::wrapping_subtract(length, start)))(b, tl::all, head, tl::all)
+            .tile(start, 0),
         V_shared[k % num_stages]);
   };
   // cp.async pipeline: while iteration k computes on tile k, the next num_stages - 1 load; one commit group per
@@ -242,7 +243,7 @@ __global__ void __launch_bounds__(threads)
 
     // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
     // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-    if (start + block_N - 1 >= length) {
+    if (start + (block_N - 1) >= length) {
       // flash_decoding.py:89  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });

@@ -242,7 +242,8 @@ __global__ void __launch_bounds__(threads)
     // mla_decode.py:86  A loop that only copies becomes a copy, which can be pipelined  [rewrite.loop.copied-tile]
     // cp.async.cg of 16 bytes, 8 per thread for each tile
     tl::copy_async<threads>(
-        tl::up_to<1>(KV, start + tl::max(tl::min(length - start, block_N), 0))(b, tl::all, tl::all).tile(start, 0),
+        tl::up_to<1>(KV, tl::saturating_add(start, tl::wrapping_subtract(length, start)))(b, tl::all, tl::all)
+            .tile(start, 0),
         KV_shared[k % num_stages]);
 
     // mla_decode.py:90  T.copy(K_pe[page, row : row + block_N, :], K_pe_shared)
@@ -275,7 +276,7 @@ __global__ void __launch_bounds__(threads)
 
     // The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
     // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-    if (start + block_N - 1 >= length) {
+    if (start + (block_N - 1) >= length) {
       // mla_decode.py:93  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });

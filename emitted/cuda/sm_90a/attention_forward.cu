@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     auto row_max_acc_s = [&](int k) {
       // Key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
       // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-      if (work.bx * block_M < k * block_N + block_N - 1) {
+      if (work.bx * block_M < k * block_N + (block_N - 1)) {
         // attention_backward.py:90  for i, j in T.Parallel(block_M, block_N):
         tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
           acc_s(i, j) = work.bx * block_M + i >= k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;

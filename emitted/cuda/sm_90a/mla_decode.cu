@@ -352,7 +352,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
     // The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
     // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-    if (start + block_N - 1 >= length) {
+    if (start + (block_N - 1) >= length) {
       // mla_decode.py:93  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });

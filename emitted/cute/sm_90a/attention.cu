@@ -331,7 +331,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       // Keys past the end of the sequence are masked. Key 0 is not: each row's maximum is finite from
       // iteration 0 on.
       // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-      if (k * block_N + block_N - 1 >= seq_len) {
+      if (k * block_N + (block_N - 1) >= seq_len) {
         // attention.py:100  for i, j in T.Parallel(block_M, block_N):
         CUTE_UNROLL
         for (int e = 0; e < size(acc_s); ++e) {

@@ -384,7 +384,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     auto row_max_acc_s = [&](const Iteration& iteration) {
       // A query sees no later key, and none past the end of the sequence.
       // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-      if (work.bx * block_M < iteration.k * block_N + block_N - 1) {
+      if (work.bx * block_M < iteration.k * block_N + (block_N - 1)) {
         // attention_block_sparse.py:81  for i, j in T.Parallel(block_M, block_N):
         CUTE_UNROLL
         for (int e = 0; e < size(acc_s); ++e) {

@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // Keys past the end of the sequence are masked. Key 0 is not: each row's maximum is finite from
     // iteration 0 on.
     // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-    if (k * block_N + block_N - 1 >= seq_len) {
+    if (k * block_N + (block_N - 1) >= seq_len) {
       // attention.py:100  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
         acc_s(i, j) = k * block_N + j < seq_len ? acc_s(i, j) : -tl::infinity<float>;

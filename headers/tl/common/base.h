@@ -77,10 +77,15 @@ template <class T> TL_DEVICE uint32_t pack_bits(T low, T high) {
 TL_BOTH constexpr int power_of_two_in(int n) { return n & -n; }
 TL_BOTH constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
-// The index in a tensor of an index of its tile. Where no int holds it, it wraps to a negative one, which is out of
-// bounds as well.
-TL_DEVICE int index_sum(int first, int i) {
-  return static_cast<int>(static_cast<unsigned>(first) + static_cast<unsigned>(i));
+// Arithmetic of int that may overflow: the result wraps modulo 2^32. Coordinates that wrap are negative, and out of bounds
+// of every tensor.
+TL_BOTH constexpr int wrapping_add(int a, int b) { return static_cast<int>(unsigned(a) + unsigned(b)); }
+TL_BOTH constexpr int wrapping_subtract(int a, int b) { return static_cast<int>(unsigned(a) - unsigned(b)); }
+TL_BOTH constexpr int wrapping_multiply(int a, int b) { return static_cast<int>(unsigned(a) * unsigned(b)); }
+// The sum, or the int that is nearest to it.
+TL_BOTH constexpr int saturating_add(int a, int b) {
+  constexpr int most = 2147483647, least = -most - 1;
+  return b > 0 && a > most - b ? most : b < 0 && a < least - b ? least : a + b;
 }
 
 }  // namespace tl

@@ -28,26 +28,26 @@ struct ReadOnce {
 template <int bytes, class View, class Tile, class Reads>
 TL_DEVICE void copy_async_chunk(const Place<View>& from, Tile& to, int row, int col, const Reads& reads) {
   constexpr int vector = bytes / static_cast<int>(sizeof(typename Tile::type));
-  const int count = bytes_inside<View, vector>(from.view, index_sum(from.offset[View::last], col));
+  const int count = bytes_inside<View, vector>(from.view, wrapping_add(from.offset[View::last], col));
   if constexpr (View::rank == 1)
     reads.template start<bytes>(to.at(col), from.address(col), count);
   else
     reads.template start<bytes>(to.at(row, col), from.address(row, col),
-                                from.view.inside(0, index_sum(from.offset[0], row)) ? count : 0);
+                                from.view.inside(0, wrapping_add(from.offset[0], row)) ? count : 0);
 }
 // Copies the chunks of one column of the tile, every `step` rows: all addresses are at constant distances from the
 // first one on each side.
 template <int step, int iterations, class View, class Tile, class Reads>
 TL_DEVICE void copy_async_column(const Place<View>& from, Tile& to, int row, int col, const Reads& reads) {
   constexpr int bytes = 16, vector = bytes / static_cast<int>(sizeof(typename Tile::type));
-  const int count = bytes_inside<View, vector>(from.view, index_sum(from.offset[View::last], col));
+  const int count = bytes_inside<View, vector>(from.view, wrapping_add(from.offset[View::last], col));
   const int64_t distance = from.view.stride[0] * step;
   auto* const target = to.at(row, col);
   auto* const source = from.address(row, col);
   TL_UNROLL
   for (int iteration = 0; iteration < iterations; ++iteration)
     reads.template start<bytes>(target + iteration * step * Tile::pitch, source + iteration * distance,
-                                from.view.inside(0, index_sum(from.offset[0], row + iteration * step)) ? count : 0);
+                                from.view.inside(0, wrapping_add(from.offset[0], row + iteration * step)) ? count : 0);
 }
 // The 16-byte path is fully unrolled for speed; the narrower ones are unrolled little to limit code size.
 template <int threads, int bytes, class View, class Tile, class Reads>
@@ -125,7 +125,7 @@ template <int bytes, class View, class Tile>
 TL_DEVICE void copy_row_chunk(const View& view, At<View::rank> from, bool wanted, Tile& to, int row, int col) {
   constexpr int size = sizeof(typename Tile::type), vector = bytes / size;
   auto& at = from.coordinate;
-  at[View::last] = index_sum(at[View::last], col);
+  at[View::last] = wrapping_add(at[View::last], col);
   TL_UNROLL
   for (int d = 0; d < View::last; ++d) wanted = wanted && view.inside(d, at[d]);
   if (bytes >= 4 && (View::alignment != 0 || view.aligned(at, bytes)))

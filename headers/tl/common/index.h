@@ -58,6 +58,27 @@ TL_DEVICE auto operator-(const PacketIndex<Layout, dim, n>& a, I b) {
   return a.ramp() - b;
 }
 
+// wrapping_add and the others of vectors, and of vector indices, whose sum with an integer is a vector index.
+template <class X> TL_DEVICE auto modulo_2_32(const X& x) {
+  if constexpr (packet_size<X> == 0)
+    return static_cast<unsigned>(static_cast<int>(x));
+  else if constexpr (std::is_convertible<X, Vec<int, packet_size<X>>>::value)
+    return convert<unsigned>(Vec<int, packet_size<X>>(x));
+  else
+    return x;
+}
+template <int n> TL_DEVICE Vec<int, n> as_ints(const Vec<unsigned, n>& v) { return convert<int>(v); }
+template <int n> TL_DEVICE Ramp<n> as_ints(Ramp<n, unsigned> i) { return {static_cast<int>(i.first)}; }
+template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto wrapping_add(const A& a, const B& b) {
+  return as_ints(modulo_2_32(a) + modulo_2_32(b));
+}
+template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto wrapping_subtract(const A& a, const B& b) {
+  return as_ints(modulo_2_32(a) - modulo_2_32(b));
+}
+template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto wrapping_multiply(const A& a, const B& b) {
+  return as_ints(modulo_2_32(a) * modulo_2_32(b));
+}
+
 // n indices: first, first + 1, ..., each repeated c times. For elements of memory that each hold several values.
 template <int n, int c> struct Repeated {
   int first;

@@ -25,7 +25,7 @@ template <int n, class I> struct PacketSize<Ramp<n, I>> {
 template <int n, class I> TL_DEVICE Vec<I, n> value(const Ramp<n, I>& ramp) {
   Vec<I, n> indices;
   TL_UNROLL
-  for (int i = 0; i < n; ++i) indices.at[i] = ramp.first + i;
+  for (int i = 0; i < n; ++i) indices.at[i] = static_cast<I>(std::make_unsigned_t<I>(ramp.first) + unsigned(i));
   return indices;
 }
 

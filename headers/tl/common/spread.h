@@ -28,7 +28,7 @@ template <class Layout, int dim, int n> struct PacketSize<SpreadIndex<Layout, di
 template <int n, class I> TL_DEVICE Vec<I, n> value(const SpreadRamp<n, I>& ramp) {
   Vec<I, n> indices;
   TL_UNROLL
-  for (int i = 0; i < n; ++i) indices.at[i] = ramp.first + ramp.place(i);
+  for (int i = 0; i < n; ++i) indices.at[i] = static_cast<I>(as_unsigned(ramp.first) + unsigned(ramp.place(i)));
   return indices;
 }
 template <class Layout, int dim, int n> TL_DEVICE Vec<int, n> value(const SpreadIndex<Layout, dim, n>& j) {
@@ -46,6 +46,8 @@ template <class I, class Layout, int dim, int n, class = IfInteger<I>>
 TL_DEVICE auto operator+(const SpreadIndex<Layout, dim, n>& a, I b) {
   return b + a.ramp();
 }
+
+template <int n> TL_DEVICE SpreadRamp<n> as_ints(SpreadRamp<n, unsigned> i) { return {static_cast<int>(i.first)}; }
 
 // The bytes that the pairs of a thread share: byte t of each four from `first` on.
 template <int n> struct SpreadBytes {

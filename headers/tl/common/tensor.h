@@ -319,14 +319,14 @@ template <class View> struct Place {
   template <class... I> TL_DEVICE auto address(I... i) const {
     int at[rank] = {int_index(i)...};
     TL_UNROLL
-    for (int d = 0; d < rank; ++d) at[d] = View::is_predicated(d) ? index_sum(offset[d], at[d]) : offset[d] + at[d];
+    for (int d = 0; d < rank; ++d) at[d] = View::is_predicated(d) ? wrapping_add(offset[d], at[d]) : offset[d] + at[d];
     return view.address(at);
   }
   template <int n, class... I> TL_DEVICE auto packet(I... i) const { return packet_if<n>(true, i...); }
   template <int n, class... I> TL_DEVICE auto packet_if(bool wanted, I... i) const {
     int at[rank] = {int_index(i)...};
     TL_UNROLL
-    for (int d = 0; d < rank; ++d) at[d] = View::is_predicated(d) ? index_sum(offset[d], at[d]) : offset[d] + at[d];
+    for (int d = 0; d < rank; ++d) at[d] = View::is_predicated(d) ? wrapping_add(offset[d], at[d]) : offset[d] + at[d];
     return view.template packet<n>(at, wanted);
   }
 };

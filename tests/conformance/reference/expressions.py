@@ -55,6 +55,7 @@ _ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
 _OF_TWO: dict[str, Callable[[Array, Array], Array]] = {
     "max": np.fmax, "min": np.fmin, "pow": np.power, "fmod": np.fmod, "copysign": np.copysign,
     "atan2": np.arctan2, "divide": np.divide,
+    "saturating_add": lambda a, b: np.clip(a.astype(np.int64) + b, -(2**31), 2**31 - 1).astype(np.int32),
 }  # fmt: skip
 _STATED: dict[str, Callable[..., Array]] = {  # T.ieee_add and its kin, before they round
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
@@ -63,7 +64,7 @@ _STATED: dict[str, Callable[..., Array]] = {  # T.ieee_add and its kin, before t
 _DIVISION: dict[str, Callable[[Array, Array], Array]] = {"//": np.floor_divide, "%": np.mod}
 
 _QUOTIENTS: dict[str, Callable[[Array, Array], Array]] = {
-    "ceildiv": lambda lhs, rhs: -((-lhs) // rhs),
+    "ceildiv": lambda lhs, rhs: lhs // rhs + (lhs % rhs != 0),
     "truncdiv": lambda lhs, rhs: (lhs - np.fmod(lhs, rhs)) // rhs,
     "truncmod": np.fmod,
 }

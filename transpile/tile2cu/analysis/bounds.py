@@ -1,9 +1,9 @@
 """Ranges and divisors of an index that are known before the kernel runs.
 
-A range is that of the integer that an expression denotes. C++ computes in 32 bits: a sum that overflows has
-an unspecified value (docs/coverage.md, "Integers"), so that a choice between two correct ways may assume that none
-does. Memory safety may not: `Bounds.inside` takes C++'s value, which is equal modulo 2**32 for sums, for
-any run-time values. An extent of a tensor or of the grid that overflows is rejected by the launcher.
+A range is that of the integer that an expression denotes. C++ computes in 32 bits: a sum that overflows has an
+unspecified value, or wraps (docs/coverage.md, "Integers"), so that a choice between two correct ways may assume that
+none does. Memory safety may not: `Bounds.inside` takes C++'s value, which is equal modulo 2**32 for sums, for any
+run-time values. An extent of a tensor or of the grid that overflows is rejected by the launcher.
 """
 
 from collections.abc import Iterator, Mapping
@@ -67,7 +67,7 @@ class Bounds:
 
     def __init__(self, launch: Launch, *, wrapping: bool = False) -> None:
         """`wrapping`: what is known although arithmetic may overflow."""
-        self._launch, self._wrapping = launch, wrapping
+        self.launch, self._wrapping = launch, wrapping
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
         self._steps: dict[Var, tuple[Expr, Expr]] = {}  # (start, step) of loops
         self._never_negative: frozenset[Var] = frozenset()
@@ -160,7 +160,7 @@ class Bounds:
     @cached_property
     def of_values(self) -> "Bounds":
         """What holds of C++'s values, also where arithmetic overflows."""
-        return self if self._wrapping else Bounds(self._launch, wrapping=True)
+        return self if self._wrapping else Bounds(self.launch, wrapping=True)
 
     def fits(self, expr: Expr) -> bool:
         """Whether an integer expression whose operands do not overflow does not either, for all run-time values."""
@@ -219,7 +219,7 @@ class Bounds:
         if _within(self.interval(expr), _type_range(_computed_in(expr))):
             return True
         own = factors(self.expanded(expr))  # some of a grid extent's, which fits: without blocks nothing runs
-        return any(without_factors(factors(self.expanded(extent)), own) is not None for extent in self._launch.grid)
+        return any(without_factors(factors(self.expanded(extent)), own) is not None for extent in self.launch.grid)
 
     def _fits(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether an interval that begins at 0 or above ends within the extent."""

@@ -175,10 +175,22 @@ def _ends_where_masked(load: Copy, condition: Expr, column: Expr, values: Mappin
     end = load.ends[load.src.kept[0]] if load.ends and load.src.kept else None
     if end is None or not isinstance(condition, Binary) or condition.op != "<":
         return False
-    limits = [arg for part in walk(end) if isinstance(part, Call) and part.function == "min" for arg in part.args]
+    limits = [*_limits(end)]
     valid = linear_of(condition.rhs, values).plus(linear_of(condition.lhs, values), -1).plus(linear_of(column))
     past = (valid.plus(linear_of(limit, values), -1) for limit in limits)
     return any(not each.terms and each.constant >= 0 for each in past)
+
+
+def _limits(end: Expr) -> Iterator[Expr]:
+    """What is added to the start of rows to give their end, the least of several."""
+    match end:
+        case Call(function="min", args=ends):
+            for each in ends:
+                yield from _limits(each)
+        case Call(function="saturating_add", args=(_, limit)) | Binary(op="+", rhs=limit):
+            yield limit
+        case _:
+            pass
 
 
 def _closure(condition: Expr, values: Mapping[Expr, Expr]) -> Iterator[Expr]:

@@ -25,6 +25,7 @@ Extent = tuple[Expr, Expr] | None  # (start, length) along one dimension, in ele
 Box = tuple[Extent, ...]  # one Extent per dimension
 
 # A variable of one of these roles has one value for as long as it is in scope; a mutable one may change in between.
+_PURE = ("min", "max", "ceildiv", "saturating_add", "abs", "cast", "if_then_else")
 _FIXED = frozenset((Role.SIZE, Role.SCALAR, Role.BLOCK, Role.LOOP, Role.PARALLEL, Role.LET))
 
 
@@ -38,7 +39,7 @@ def is_fixed(expr: Expr) -> bool:
 
 
 def _is_pure(part: Expr) -> bool:
-    return isinstance(part, Call) and part.function in ("min", "max", "ceildiv", "abs", "cast", "if_then_else")
+    return isinstance(part, Call) and part.function in _PURE
 
 
 def without(extent: Extent, local: frozenset[Var], values: Mapping[Var, Expr]) -> Extent:

@@ -107,6 +107,8 @@ def _call(function: str, args: list[str]) -> str:
     match function, args:
         case "ceildiv", [dividend, divisor]:
             return f"(-(-{dividend} // {divisor}))"
+        case "saturating_add", [lhs, rhs]:
+            return f"({lhs} + {rhs})"
         case "if_then_else", [condition, then, orelse]:
             return f"({then} if {condition} else {orelse})"
         case (("max" | "min"), [_, *_]):

@@ -9,9 +9,8 @@ from tile2cu.core.memo import kept
 from tile2cu.core.program import Assign, Declare, Launch, Let, Parallel, Range, Region, Stmt
 from tile2cu.core.rebuild import Body, in_body
 
-_PURE = frozenset(
-    ["thread", "lane", "group", "cast", "min", "max", "abs", "ceildiv", "if_then_else", "infinity", "reinterpret"]
-)
+_NUMBERS = ("thread", "lane", "group", "infinity")
+_PURE = frozenset((*_NUMBERS, "cast", "min", "max", "abs", "ceildiv", "saturating_add", "if_then_else", "reinterpret"))
 
 
 def without_unused(launch: Launch) -> Launch:

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.uses import pipelined_loops, statements
-from tile2cu.core.expr import Binary, Call, Expr, Load, Var, binary, int_const, result_dtype, static_value, walk
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Var, binary, int_const, result_dtype, static_value, walk
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -114,7 +115,7 @@ def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel,
     var, first = start
     limits = [_compared(part) for part in conditions if isinstance(part, Binary) and part.lhs == var]
     telling = [limit for limit in limits if not _says_nothing(limit, start, extent, op, bounds)]
-    ends = [binary("+", first, _within_box(limit, start, op, bounds)) for limit in telling]
+    ends = [_behind(first, limit, bounds) for limit in telling]
     if not ends:
         return None
     least = ends[0]
@@ -129,16 +130,15 @@ def _compared(condition: Binary) -> Expr:
     return limit if limit.dtype == dtype else Call(dtype, "cast", (limit,))
 
 
-def _within_box(limit: Expr, start: Start, op: Parallel, bounds: Bounds) -> Expr:
-    """A limit, clamped to the loop's extent: added to the start of the box it cannot overflow.
-
-    2**31 - 1 is a common value for no limit.
-    """
-    var, first = start
-    assert var is not None, "only a loop's variables have limits"
-    inside: Expr = Call(limit.dtype, "min", (limit, op.extents[op.vars.index(var)]))
-    low = bounds.interval(first).low
-    return inside if low is not None and low >= 0 else Call(limit.dtype, "max", (inside, int_const(0)))
+def _behind(first: Expr, limit: Expr, bounds: Bounds) -> Expr:
+    """`first + limit`, or the nearest int: 2**31 - 1 is a common value for no limit."""
+    end = binary("+", first, limit)
+    if end.dtype == INT32 and bounds.of_values.never_wraps(end):
+        return end
+    if limit.dtype != INT32:
+        low, high = (Const(limit.dtype, end) for end in (-(2**31) if limit.dtype.kind == "int" else 0, 2**31 - 1))
+        limit = Call(limit.dtype, "max", (low, Call(limit.dtype, "min", (limit, high))))
+    return Call(INT32, "saturating_add", (first, limit))
 
 
 def _least(limit: Expr, bounds: Bounds) -> Iterator[Expr]:

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import takewhile
 
 from tile2cu.analysis.accesses import buffers_read, with_values
 from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.dependence import keeps, same_storage
 from tile2cu.analysis.effects import effects
+from tile2cu.analysis.linear import Linear
+from tile2cu.analysis.wrapping import may_wrap
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -18,10 +19,13 @@ from tile2cu.core.expr import (
     Load,
     Var,
     binary,
+    children,
     int_const,
+    joined,
     negated,
     static_value,
     substitute,
+    variables_in,
     walk,
 )
 from tile2cu.core.program import Gemm, If, Launch, Let, Parallel, Scope, Stmt, Store
@@ -127,11 +131,13 @@ def _mask(loop: Stmt, mma: Stmt | None = None) -> _Mask | None:
 def some_fails(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Expr | None:
     """When a condition fails for some values of the variables below their extents; None where that is not known.
 
-    Each comparison of a conjunction fails first at an end of each variable's range.
+    Each comparison of a conjunction fails first at an end of each variable's range, unless one of its sums wraps.
     """
-    parts = [_fails_at_an_end(part, extents, bounds) for part in conjuncts(condition)]
-    known = [part for part in parts if part is not None]
-    return reduce(lambda a, b: binary("or", a, b), known) if len(known) == len(parts) else None
+    parts = [*conjuncts(condition)]
+    known = [fails for part in parts if (fails := _fails_at_an_end(part, extents, bounds)) is not None]
+    if len(known) < len(parts):
+        return None
+    return joined("or", (*known, *(wraps for part in parts for wraps in _wraps(part, extents, bounds))))
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:
@@ -149,9 +155,24 @@ def _fails_at_an_end(condition: Expr, extents: Mapping[Var, Expr], bounds: Bound
     difference = bounds.linear(condition.lhs).plus(bounds.linear(condition.rhs), -1)
     if any(part in extents for atom in difference.terms if atom not in extents for part in walk(atom)):
         return None
+    return negated(_at_end(condition, difference, extents, largest=condition.op in ("<", "<=")))
+
+
+def _wraps(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Iterator[Expr]:
+    """Conditions that a side of a comparison wraps between two values of the variables: its largest is below its least.
+
+    So do sums that numbers decide which no launcher knows.
+    """
+    for side in children(condition):
+        if may_wrap(bounds, side, as_index=True) and any(var in extents for var in variables_in(side)):
+            most, least = (_at_end(side, bounds.linear(side), extents, largest=largest) for largest in (True, False))
+            yield binary("<", most, least)
+
+
+def _at_end(expr: Expr, sum_: Linear, extents: Mapping[Var, Expr], *, largest: bool) -> Expr:
+    """An expression where a sum of the variables is largest, or least."""
     ends: dict[Expr, Expr] = {}
     for var, extent in extents.items():
-        grows = difference.terms.get(var, 0) > 0
-        at_last = grows == (condition.op in ("<", "<="))
+        at_last = (sum_.terms.get(var, 0) > 0) == largest
         ends[var] = binary("-", extent, int_const(1)) if at_last else Const(var.dtype, 0)
-    return negated(substitute(condition, ends))
+    return substitute(expr, ends)

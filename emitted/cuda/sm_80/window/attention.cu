@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(threads)
 
     // A query sees itself and the keys of the window before it: none past the end of the sequence.
     // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-    if (bx * block_M < k * block_N + block_N - 1 || bx * block_M + block_M - 1 >= k * block_N + window) {
+    if (bx * block_M < k * block_N + (block_N - 1) || bx * block_M + (block_M - 1) >= k * block_N + window) {
       // attention.py:86  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
         acc_s(i, j) = bx * block_M + i >= k * block_N + j && bx * block_M + i < k * block_N + j + window

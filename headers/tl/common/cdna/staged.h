@@ -89,7 +89,7 @@ template <class View> struct StagedBuffer {
       return uint32_t(col) * uint32_t(stride[0]) * size;
     } else {
       const uint32_t place = (uint32_t(row) * uint32_t(stride[0]) + uint32_t(col) * uint32_t(stride[1])) * size;
-      return from.view.inside(1, from.offset[1] + col) ? place : static_cast<uint32_t>(buffer_bytes);
+      return from.view.inside(1, wrapping_add(from.offset[1], col)) ? place : static_cast<uint32_t>(buffer_bytes);
     }
   }
   template <class Bits> TL_DEVICE Bits load(int row, int col) const {

@@ -27,7 +27,7 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   TL_UNROLL
   for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
     tma_load_box_to(mask, to.data + Tile::rows * col, map, from.coordinate, barrier);
-    from.coordinate[rank - 1] = index_sum(from.coordinate[rank - 1], BoxCols<Tile>::value);
+    from.coordinate[rank - 1] = wrapping_add(from.coordinate[rank - 1], BoxCols<Tile>::value);
   }
 }
 

@@ -20,7 +20,7 @@ TL_DEVICE void load(const Place<View>& from, PrefetchedVector<T, n, threads>& to
   for (int step = 0; step < PrefetchedVector<T, n, threads>::each; ++step) {
     const int i = step * threads + thread();
     const auto* const place = from.address(i);
-    const bool inside = i < n && from.view.inside(0, index_sum(from.offset[0], i));
+    const bool inside = i < n && from.view.inside(0, wrapping_add(from.offset[0], i));
     if constexpr (sizeof(T) == 4)
       to.element[step] = inside ? bit_cast<T>(load4(place)) : T(0);
     else

@@ -16,7 +16,7 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   TL_UNROLL
   for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
     tma_load_box(to.data + Tile::rows * col, map, from.coordinate, barrier);
-    from.coordinate[rank - 1] = index_sum(from.coordinate[rank - 1], BoxCols<Tile>::value);
+    from.coordinate[rank - 1] = wrapping_add(from.coordinate[rank - 1], BoxCols<Tile>::value);
   }
 }
 
@@ -39,26 +39,21 @@ TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile,
   TL_UNROLL
   for (int col = 0; col < cols; col += slab_cols) {
     tma_load_box(to.tile->data + rows * (to.first_col + col), map, from.coordinate, barrier);
-    from.coordinate[rank - 1] = index_sum(from.coordinate[rank - 1], slab_cols);
+    from.coordinate[rank - 1] = wrapping_add(from.coordinate[rank - 1], slab_cols);
   }
-}
-
-// The same of a store's box; the largest int where that is larger. No tensor has an element there, and TMA stores
-// nothing; a coordinate that wraps to a negative one is an illegal instruction (H200, 2026-11-26).
-TL_DEVICE int coordinate_behind(int first, int offset) {
-  const unsigned sum = unsigned(first) + unsigned(offset);
-  return int(sum < 0x7fffffff ? sum : 0x7fffffff);
 }
 
 // Issues the TMA store of a tile at these coordinates and commits it as a group of its own; out-of-bounds elements are
 // not written. TMA reads the tile until block_tma_store_wait_read; what threads wrote there must be ordered by a
-// fence_async_proxy and a barrier. Called by: any threads that execute tile operations; thread 0 issues it.
+// fence_async_proxy and a barrier. Where a box's coordinate saturates, no tensor has an element, and TMA stores nothing;
+// a coordinate that wraps to a negative one is an illegal instruction (H200, 2026-11-26). Called by: any threads that
+// execute tile operations; thread 0 issues it.
 template <class Tile, int rank> TL_DEVICE void tma_copy(const Tile& from, const TensorMap& map, At<rank> to) {
   if (thread() != 0) return;
   TL_UNROLL
   for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
     tma_store_box(map, to.coordinate, from.data + Tile::rows * col);
-    to.coordinate[rank - 1] = coordinate_behind(to.coordinate[rank - 1], BoxCols<Tile>::value);
+    to.coordinate[rank - 1] = saturating_add(to.coordinate[rank - 1], BoxCols<Tile>::value);
   }
   tma_store_commit();
 }
@@ -72,7 +67,7 @@ TL_DEVICE void tma_copy(const SubTile<Tile, rows, cols>& from, const TensorMap& 
   TL_UNROLL
   for (int col = 0; col < cols; col += slab_cols) {
     tma_store_box(map, to.coordinate, from.tile->data + rows * (from.first_col + col));
-    to.coordinate[rank - 1] = coordinate_behind(to.coordinate[rank - 1], slab_cols);
+    to.coordinate[rank - 1] = saturating_add(to.coordinate[rank - 1], slab_cols);
   }
   tma_store_commit();
 }
@@ -211,8 +206,8 @@ TL_DEVICE void store_boxes(const Fragment<T, Layout>& from, Tile& staging, const
   if (lane() == 0) {
     At<rank> corner = to;
     int &row = corner.coordinate[RowDim<Along, rank>::value], &col = corner.coordinate[rank - 1];
-    row = coordinate_behind(row, Layout::warp_row(m));
-    col = coordinate_behind(col, Layout::first_col() + first);
+    row = saturating_add(row, Layout::warp_row(m));
+    col = saturating_add(col, Layout::first_col() + first);
     const void* const rows = staging.at(Layout::warp_row(m), Layout::first_col() + first - before);
     if constexpr (adds)
       tma_add_box(map, corner.coordinate, rows);

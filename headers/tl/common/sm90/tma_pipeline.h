@@ -133,8 +133,8 @@ template <int stages, int threads, int blocks = 1> class TmaPipeline {
 // taken for another k, so that the loads of the condition overlap. Called by: whole warps, with warp-uniform arguments.
 template <class Taken, class Visit>
 TL_DEVICE void for_each_active(int start, int stop, const Taken& taken, const Visit& visit) {
-  for (int first = start; first < stop; first += warp_size) {
-    const int own = first + lane();
+  for (int first = start; first < stop; first = saturating_add(first, warp_size)) {
+    const int own = saturating_add(first, lane());
     auto bits = static_cast<uint32_t>(ballot(own < stop && taken(own)));
     for (; bits != 0; bits &= bits - 1) visit(first + first_set(bits) - 1);
   }

@@ -58,7 +58,7 @@ template <int stages, int slabs, int first_part, int threads> class TmaSlabPipel
 template <int rank, class Tile>
 TL_DEVICE void tma_load_slab(const TensorMap& map, At<rank> from, Tile& to, int slab, Barrier& full) {
   constexpr int elements = Tile::rows * Tile::slab_cols;
-  from.coordinate[rank - 1] = index_sum(from.coordinate[rank - 1], slab * Tile::slab_cols);
+  from.coordinate[rank - 1] = wrapping_add(from.coordinate[rank - 1], slab * Tile::slab_cols);
   mbarrier_arrive_expect(full, elements * int(sizeof(typename Tile::type)));
   tma_load_box(to.data + slab * elements, map, from.coordinate, full);
 }

@@ -10,6 +10,7 @@ from math import inf
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import is_run
 from tile2cu.analysis.sync_calls import BLOCK_VOTES
+from tile2cu.analysis.wrapping import may_wrap
 from tile2cu.core.dtype import (
     BOOL,
     FLOAT4_E2M1,
@@ -56,6 +57,7 @@ PRECEDENCE = {
 _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
 _OF_NUMBERS = {PRECEDENCE[op] for op in ("|", "^", "&", "<<", "+", "*")}  # clang warns of such a condition of `?:`
 SPELLING = {"or": "||", "and": "&&", "//": "/"}
+_WRAPPING = {"+": words.WRAPPING_ADD, "-": words.WRAPPING_SUBTRACT, "*": words.WRAPPING_MULTIPLY}
 _DIGITS = 9  # of a float: std::numeric_limits<float>::max_digits10
 _SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT8_E8M0, FLOAT4_E2M1)
 _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in _SMALL_FLOATS)))
@@ -101,11 +103,13 @@ class Printer:
     holds: Expr | None = None  # a condition that is known to hold from here on
     derived: dict[Expr, str] = field(default_factory=dict)  # sizes that the kernel's text has names for
     types: Mapping[str, str] = field(default_factory=dict)  # a library's names of element types, by those of headers/tl
+    wraps: bool = True  # whether a sum that an int may not hold is a call that wraps
+    as_index: bool = False  # whether an index is printed
 
     @property
     def in_comments(self) -> "Printer":
         """The same printer, for comments: what these name, the C++ need not have."""
-        return replace(self, names=self.names.in_comments)
+        return replace(self, names=self.names.in_comments, wraps=False)
 
     def type(self, dtype: DType) -> str:
         """The C++ type of a value."""
@@ -155,8 +159,9 @@ class Printer:
         if isinstance(expr, Binary) and expr.op == "%" and self._moves(expr.lhs):
             return f"{self.names.noting(words.FLOORMOD)}<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
         if isinstance(expr, Binary) and expr.op == "+" and any(map(self.is_run, (expr.lhs, expr.rhs))):
-            return " + ".join(self._term(side) for side in (expr.lhs, expr.rhs))
-        return self.text(expr)
+            sides = [self._term(side) for side in (expr.lhs, expr.rhs)]
+            return f"{words.WRAPPING_ADD}({', '.join(sides)})" if self.may_wrap(expr) else " + ".join(sides)
+        return replace(self, as_index=True).text(expr)
 
     def _term(self, expr: Expr) -> str:
         """A side of a sum that is an index: the number that a vector's elements share, or their consecutive indices."""
@@ -256,7 +261,18 @@ class Printer:
         neighbours = self.packet in walk(index) and quotient_of(index, self.packet) is None
         return neighbours and load.buffer.scope is not Scope.FRAGMENT
 
+    def behind(self, start: Expr, offset: str, extent: int) -> str:
+        """The index of an element of a tile of such an extent that begins at `start`."""
+        wraps = may_wrap(self.bounds, binary("+", start, int_const(extent - 1)), as_index=True)
+        return f"{words.WRAPPING_ADD}({self.index(start)}, {offset})" if wraps else f"{self.index(start)} + {offset}"
+
+    def may_wrap(self, expr: Expr) -> bool:
+        """Whether a sum, difference or multiple is printed as a call that wraps."""
+        return self.wraps and may_wrap(self.bounds, expr, as_index=self.as_index)
+
     def _unary(self, expr: Unary, dtype: DType) -> tuple[str, int]:
+        if self.may_wrap(expr):
+            return f"{words.WRAPPING_SUBTRACT}(0, {self.text(expr.operand)})", _PRIMARY
         operand, precedence = self._converted(expr.operand, dtype)
         sign = "!" if expr.op == "not" else expr.op
         if precedence < _UNARY or operand.startswith(sign):
@@ -285,18 +301,30 @@ class Printer:
                 f"{words.NAMESPACE}{name}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})",
                 _PRIMARY,
             )
+        if self.may_wrap(expr):
+            return f"{_WRAPPING[expr.op]}({self.text(expr.lhs, operands)}, {self.text(expr.rhs, operands)})", _PRIMARY
         own = PRECEDENCE[expr.op]
         lhs = self._operand(expr.lhs, operands, own, expr.op, is_right=False)
-        rhs = self._operand(expr.rhs, operands, own, expr.op, is_right=True)
+        apart = expr.op == "+" and not self._adds_in_order(expr.lhs, expr.rhs)
+        rhs = self._operand(expr.rhs, operands, own, expr.op, is_right=True, apart=apart)
         return f"{lhs} {SPELLING.get(expr.op, expr.op)} {rhs}", own
 
-    def _operand(self, operand: Expr, dtype: DType, own: int, op: str, *, is_right: bool) -> str:
+    def _operand(self, operand: Expr, dtype: DType, own: int, op: str, *, is_right: bool, apart: bool = False) -> str:
+        """A side of an operator. `apart`: a sum that is added as a whole."""
         text, precedence = self._converted(operand, dtype)
         below = operand.op if isinstance(operand, Binary) else ""
-        if op == "+" and below in ("+", "-") and dtype.is_int and not _of_elements(operand):
+        if op == "+" and below in ("+", "-") and dtype.is_int and not _of_elements(operand) and not apart:
             return text  # on either side: integers add in any order
         confusing = (op, below) in _CONFUSING and precedence < _PRIMARY
         return f"({text})" if precedence < own or (is_right and precedence == own) or confusing else text
+
+    def _adds_in_order(self, lhs: Expr, rhs: Expr) -> bool:
+        """Whether a sum can be added to another one term by term: no sum on the way overflows."""
+        while isinstance(rhs, Binary) and rhs.op in ("+", "-") and rhs.dtype == INT32:
+            rhs = rhs.lhs
+            if not self.bounds.of_values.never_wraps(binary("+", lhs, rhs)):
+                return False
+        return True
 
     def _operand_type(self, expr: Binary, dtype: DType) -> DType:
         """The type in which an operator computes: its result's, or the operands' common one for a comparison."""

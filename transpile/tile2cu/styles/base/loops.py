@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Role, Var, binary, static_value, walk
 from tile2cu.plan.structure import For
+from tile2cu.styles.base import vocabulary as words
 from tile2cu.styles.base.expressions import Printer
 
 _IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
@@ -21,9 +22,16 @@ def head(op: For, printer: Printer) -> dict[str, str]:
         "start": printer.text(op.start),
         "compare": ">" if step < 0 else "<",
         "stop": end or stop,
-        "move": {1: f"++{name}", -1: f"--{name}"}.get(step, f"{name} += {printer.text(op.step)}"),
+        "move": {1: f"++{name}", -1: f"--{name}"}.get(step) or _moved(op, name, printer),
         "unroll": "yes" if op.unrolled else "",
     }
+
+
+def _moved(op: For, name: str, printer: Printer) -> str:
+    """The next iteration's variable. Where no launcher knows the end, a step past it may be past the ints."""
+    if printer.may_wrap(binary("+", op.stop, op.step)):
+        return f"{name} = {words.SATURATING_ADD}({name}, {printer.text(op.step)})"
+    return f"{name} += {printer.text(op.step)}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,8 @@ class FromZero:
         name, from_zero = printer.names(var.name), static_value(start) == 0
         k = name if from_zero else number(name)
         many = stop if from_zero else binary("-", stop, start)
+        if not from_zero and printer.may_wrap(many):  # no trip: the difference would wrap to a positive one
+            many = binary("-", Call(stop.dtype, "max", (start, stop)), start)
         trips, known = printer.text(many), many.value if isinstance(many, Const) else -1
         changes = isinstance(stop, Var) and stop.role is Role.MUTABLE
         is_name = trips.isidentifier() or (from_zero and isinstance(stop, Var))

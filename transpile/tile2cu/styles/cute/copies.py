@@ -341,7 +341,9 @@ class Copies:
             form = f"{kept}, {vector}" if vector > 1 else kept
             arguments = f"{place.tensor}, {self.printer.coordinate(start)}, {own}, {name}"
             return f"{words.LOAD_VALUES}<{form}>({arguments});"
-        index = f"get<{kept}>({at})" if static_value(start) == 0 else f"{self.printer.index(start)} + get<{kept}>({at})"
+        index = f"get<{kept}>({at})"
+        if static_value(start) != 0:
+            index = self.printer.behind(start, index, max(fragment.buffer.static_shape))
         loop = f"CUTE_UNROLL\nfor (int {e} = 0; {e} < size({name}); ++{e}) {{\n"
         part = f"{words.TAKES_PART}({partition.name}{{}}) && " if partition.layout.replicas > 1 else ""
         asked = f"{part}get<{1 - kept}>({at}) == 0 && {words.INSIDE}(make_coord({index}), shape({place.tensor}))"

@@ -1,0 +1,102 @@
+"""Sums, differences and multiples of ints that may overflow because of numbers that no launcher knows: they wrap.
+
+A launcher rejects sizes for which arithmetic of sizes overflows. It does not know the elements of tensors, and takes
+any scalar arguments.
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import (
+    Binary,
+    Expr,
+    Load,
+    Role,
+    Unary,
+    Var,
+    binary,
+    children,
+    int_const,
+    is_of_thread,
+    static_value,
+    variables_in,
+    works_among_threads,
+)
+from tile2cu.core.memo import kept
+from tile2cu.core.program import Assign, Declare, Launch, Let, Loop
+
+
+class Known(IntEnum):
+    """How much of an integer is known before a call."""
+
+    BY_LAUNCHER = 0  # from sizes and indices alone
+    UNIFORM = 1  # a scalar argument or an element that is the same for all iterations of a T.Parallel decides
+    DATA = 2  # elements that differ between these, or what threads exchange
+
+
+def may_wrap(bounds: Bounds, expr: Expr, *, as_index: bool = False) -> bool:
+    """Whether an int may not hold a sum, difference or multiple because of a number that no launcher knows.
+
+    DATA counts only `as_index`: on other arithmetic with it no access depends.
+    """
+    if expr.dtype != INT32 or static_value(expr) is not None:
+        return False
+    match expr:
+        case Unary(op="-", operand=operand):
+            return may_wrap(bounds, binary("-", int_const(0), operand), as_index=as_index)
+        case Binary(op="+" | "-" | "*"):
+            known = _known(expr, _decided(bounds.launch))
+            is_open = known is Known.UNIFORM or (as_index and known is Known.DATA)
+            return is_open and not bounds.of_values.never_wraps(expr)
+        case _:
+            return False
+
+
+@kept
+def _decided(launch: Launch) -> dict[Var, Known]:
+    """The variables that more than sizes and indices decide."""
+    found: dict[Var, Known] = {}
+    given = [*_given(launch)]
+    for _ in given:
+        before = dict(found)
+        for var, value in given:
+            if (known := max(_known(value, found), found.get(var, Known.BY_LAUNCHER))) is not Known.BY_LAUNCHER:
+                found[var] = known
+        if found == before:
+            break
+    return found
+
+
+def _given(launch: Launch) -> Iterator[tuple[Var, Expr]]:
+    """Variables, with each number that decides their values."""
+    for stmt in (*launch.prelude, *launch.statements):
+        match stmt:
+            case Let(var=var, value=value) | Assign(var=var, value=value):
+                yield var, value
+            case Declare(var=var, init=value) if value is not None:
+                yield var, value
+            case Loop(var=var):
+                yield from ((var, value) for value in (stmt.start, stmt.stop, stmt.step))
+            case _:
+                pass
+
+
+def _known(expr: Expr, decided: dict[Var, Known]) -> Known:
+    match expr:
+        case Var(role=Role.SCALAR):
+            return Known.UNIFORM
+        case Var():
+            return decided.get(expr, Known.BY_LAUNCHER)
+        case Load():
+            return Known.DATA if any(map(_differs, expr.indices)) else Known.UNIFORM
+        case _ if works_among_threads(expr):
+            return Known.DATA
+        case _:
+            return max((_known(part, decided) for part in children(expr)), default=Known.BY_LAUNCHER)
+
+
+def _differs(index: Expr) -> bool:
+    """Whether an index differs between the iterations of a T.Parallel, or between threads."""
+    return is_of_thread(index) or any(var.role in (Role.PARALLEL, Role.THREAD) for var in variables_in(index))
