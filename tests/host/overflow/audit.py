@@ -5,7 +5,8 @@
 A kernel is built with g++'s -fsanitize=signed-integer-overflow, and a few blocks of it run for each combination of
 sizes near 2**31, of products of sizes beyond 2**31 and 2**32, and of 0, that its launcher accepts. Tensors are sparse
 memory: terabytes of address space of which only written pages exist, with no access possible before and behind. Loops
-with many iterations run their first one and their last ones (`skipping`).
+with many iterations run their first one and their last ones (`skipping`). A run is cut after some seconds of CPU time,
+and after fewer once several runs of a source were cut: a launch may have 2**30 tiles for each block that runs.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from tile2cu_runtime.spec import DTYPE_BYTES, PACKED_DTYPES, Manifest, ScalarArg
 _HANDLERS = Path(__file__).with_name("handlers.c")
 _SANITIZE = "-fsanitize=signed-integer-overflow,integer-divide-by-zero,shift-exponent"
 _MOST_BYTES = 2**46  # of all tensors, of 2**47 of address space
+_CUT = 3  # runs of a source that take their full time: others are cut after a second
 _REJECTED = (1, 2, 3, 98)  # TL_INVALID_SIZE and so on, and no memory
 _LAUNCH_FAILED = 1001
 
@@ -82,24 +84,27 @@ def library_of(source: Path, *, absolute: bool = False) -> Path:
     return built(name, commands, _HANDLERS, texts=texts)
 
 
-_LOOP = re.compile(r"for \(int (\w+) = ([^;]+); \1 < ([^;]+); (?:\+\+\1|\1 \+= ([^;,]+?))((?:, [^;]*?)?)\) ", re.DOTALL)
+_MOVE = r"(?:\+\+\1|\1 \+= ([^;,]+?)|\1 = tl::saturating_add\(\1, ([^;,]+?)\))"
+_LOOP = re.compile(rf"for \(int (\w+) = ([^;]+); \1 < ([^;]+); {_MOVE}((?:, [^;]*?)?)\) ", re.DOTALL)
+_WHILE = re.compile(r"^( *)while \((.+)\) \{$", re.MULTILINE)
+_ITERATIONS = 6  # of a `while`, whose iterations no text tells how to skip
 _STAGES = re.compile(r"\b\w*stages\w* = (\d+)")
 _NEXT = """
 namespace {
 template <class Stop> inline int next_that_runs(int i, int step, Stop stop) {
-  constexpr long long turn = %d;
+  constexpr long long period = %d;  // of the stages, with both phases of their barriers
   const long long left = (static_cast<long long>(stop) - i - step) / step;  // behind the next iteration
   %s
 }
 }  // namespace
 """
-# The last iterations, fewer than two turns of the stages.
-_OF_LOOP = "return left < 2 * turn ? i + step : static_cast<int>(i + step * (1 + (left / turn - 1) * turn));"
-# Whole turns of stages: the first one, and those before powers of two.
+# The last iterations, fewer than two periods of the stages.
+_OF_LOOP = "return left < 2 * period ? i + step : static_cast<int>(i + step * (1 + (left / period - 1) * period));"
+# Whole periods of stages: the first one, and those before powers of two.
 _ABSOLUTE = """\
-if (left < 0 || (i + 1LL) % turn != 0 || step != 1) return i + step;
+if (left < 0 || (i + 1LL) % period != 0 || step != 1) return i + step;
   for (long long end = 1 << 20; end <= 1LL << 31; end *= 2) {
-    const long long first = (end - 1) / turn * turn;
+    const long long first = (end - 1) / period * period;
     if (first > i) return static_cast<int>(first < stop ? first : stop);
   }
   return i + step;"""
@@ -108,19 +113,22 @@ if (left < 0 || (i + 1LL) % turn != 0 || step != 1) return i + step;
 def skipping(text: str, *, absolute: bool = False) -> str:
     """An emitted source whose loops skip iterations: behind the first one they go on with one of the last ones.
 
-    They skip whole turns of a pipeline's stages, with both phases of the barriers. `absolute`: which ones does not
-    depend on the loop's end, for producers and consumers whose loops end at different iterations.
+    They skip whole periods of a pipeline's stages, with both phases of the barriers. `absolute`: which ones does not
+    depend on the loop's end, for producers and consumers whose loops end at different iterations. A `while` runs its
+    first iterations only: blocks begin everywhere, so that those of the last block are among the last.
     """
-    turn = 2 * math.lcm(*map(int, _STAGES.findall(text)))
+    period = 2 * math.lcm(*map(int, _STAGES.findall(text)))
     before, marker, after = text.rpartition("#include <tl/")
     include, newline, rest = after.partition("\n")
-    rest = _LOOP.sub(
-        lambda m: (
-            f"for (int {m[1]} = {m[2]}; {m[1]} < {m[3]}; {m[1]} = next_that_runs({m[1]}, {m[4] or 1}, {m[3]}){m[5]}) "
-        ),
-        rest,
-    )
-    return before + marker + include + newline + _NEXT % (turn, _ABSOLUTE if absolute else _OF_LOOP) + rest
+    rest = _LOOP.sub(_skipping_head, rest)
+    rest = _WHILE.sub(rf"\1for (int few = 0; few < {_ITERATIONS} && (\2); ++few) {{", rest)
+    return before + marker + include + newline + _NEXT % (period, _ABSOLUTE if absolute else _OF_LOOP) + rest
+
+
+def _skipping_head(loop: re.Match[str]) -> str:
+    name, start, stop, *steps, besides = loop.groups()
+    step = next(filter(None, steps), "1")
+    return f"for (int {name} = {start}; {name} < {stop}; {name} = next_that_runs({name}, {step}, {stop}){besides}) "
 
 
 def run(
@@ -133,7 +141,7 @@ def run(
     seconds: int = 4,
     blocks: int = 3,
 ) -> Outcome:
-    """Calls the launcher in a process of its own, for at most `seconds` of CPU time.
+    """Calls the launcher in a process of its own, for at most `seconds` of CPU time, and 20 times as long waiting.
 
     `tables`: the first elements of tensors of ints, by name, from the sizes and their number of elements; all other
     elements are zero.
@@ -144,6 +152,7 @@ def run(
     if child == 0:
         os.close(reading)
         signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_REAL, 20 * seconds)
         status, report = 99, ""
         try:
             status = _call(library, manifest, sizes, scalars or {}, tables or {}, writing, blocks)
@@ -157,7 +166,8 @@ def run(
     _, ended = os.waitpid(child, 0)
     found = tuple(_told(library, line) for line in lines if line[0] != "status")
     last = lines[-1] if lines and lines[-1][0] == "status" else None
-    died = None if os.WIFSIGNALED(ended) and os.WTERMSIG(ended) == signal.SIGPROF else 100 + ended
+    cut = os.WIFSIGNALED(ended) and os.WTERMSIG(ended) in (signal.SIGPROF, signal.SIGALRM)
+    died = None if cut else 100 + ended
     return Outcome(
         sizes=sizes, status=int(last[1]) if last else died, overflows=found, report=last[2] if last else f"exit {ended}"
     )
@@ -253,26 +263,23 @@ def audit(
     *,
     tables: Mapping[str, Table] | None = None,
     scalars: Mapping[str, float] | None = None,
-    most: Mapping[str, int] | None = None,
     seconds: int = 4,
     each: int = 1,
 ) -> list[Outcome]:
-    """The runs of an emitted source that its launcher accepted: of each pattern the `each` most extreme ones.
-
-    `most`: what the caller of a kernel promises of its sizes, beyond what the launcher knows.
-    """
+    """The runs of an emitted source that its launcher accepted: of each pattern the `each` most extreme ones."""
     manifest, library = read_manifest(source.with_suffix(".json")), library_of(source)
     outcomes: dict[tuple[int, ...], Outcome] = {}
     for group in patterns([size.name for size in manifest.sizes]):
         accepted = 0
         for sizes in group:
-            sizes |= {name: min(sizes[name], end) for name, end in (most or {}).items()}
             key = tuple(sizes.values())
             if key not in outcomes and sum(bytes_of(tensor, sizes) for tensor in manifest.tensors) <= _MOST_BYTES:
-                found = run(library, manifest, sizes, scalars=scalars, tables=tables or TABLES, seconds=seconds)
+                late = sum(each.status is None for each in outcomes.values())
+                given = seconds if late < _CUT else 1
+                found = run(library, manifest, sizes, scalars=scalars, tables=tables or TABLES, seconds=given)
                 if found.status == _LAUNCH_FAILED and '"deadlock"' in found.report:  # loops that end apart
                     other = library_of(source, absolute=True)
-                    again = run(other, manifest, sizes, scalars=scalars, tables=tables or TABLES, seconds=seconds)
+                    again = run(other, manifest, sizes, scalars=scalars, tables=tables or TABLES, seconds=given)
                     found = replace(found, status=None, overflows=(*found.overflows, *again.overflows))
                 outcomes[key] = found
             accepted += key in outcomes and outcomes[key].accepted
@@ -281,21 +288,26 @@ def audit(
     return [each for each in outcomes.values() if each.accepted]
 
 
-# What the examples' tables of ints have: the caller promises that they are ascending, or lengths.
-TABLES: Mapping[str, Table] = {
-    "cu_seqlens": lambda sizes, count: [0] + [sizes["tokens"]] * min(count - 1, 4096),
-    "cu_seqlens_k": lambda sizes, count: [0] + [sizes["tokens_k"]] * min(count - 1, 4096),
-    "Offsets": lambda sizes, count: [0] + [sizes["tokens"]] * min(count - 1, 4096),
-    "lengths": lambda sizes, count: [sizes.get("max_len", 2**31 - 1)] * min(count, 4096),
-    "Labels": lambda sizes, count: [sizes["vocab"] - 1] * min(count, 4096),
-    "block_table": lambda sizes, count: [sizes["pages"] - 1] * min(count, 1 << 20),
-    "Kept": lambda sizes, count: [1] * min(count, 1 << 20),
-}
+def _ascending(name: str) -> Table:
+    """Offsets of sequences: the first one has all rows, `name` of them, or as many as the largest size."""
+    return lambda sizes, count: [0] + [sizes.get(name, max(sizes.values(), default=0))] * min(count - 1, 4096)
 
-# Sums of these examples' own, of what their tables say: cu_seqlens[i] + max_seqlen, and a table of pages that fits.
-_HALF = 2**30 - 256
-LIMITS: Mapping[str, Mapping[str, int]] = {
-    "attention_varlen": {"tokens": _HALF, "tokens_k": _HALF, "max_seqlen": _HALF},
+
+def _lengths(sizes: Mapping[str, int], count: int) -> list[int]:
+    """As many tokens as a cache has, or an int; none without pages."""
+    return [sizes.get("max_len", 2**31 - 1 if sizes.get("pages", 1) else 0)] * min(count, 4096)
+
+
+# What the examples' tables of ints have in valid calls: they are ascending, lengths, or indices of elements that exist.
+# Other numbers are tests/host/test_wrapping.py's.
+TABLES: Mapping[str, Table] = {
+    "cu_seqlens": _ascending("tokens"),
+    "cu_seqlens_k": _ascending("tokens_k"),
+    "Offsets": _ascending("tokens"),
+    "lengths": _lengths,
+    "Labels": lambda sizes, count: [sizes.get("vocab", 1) - 1] * min(count, 4096),
+    "block_table": lambda sizes, count: [sizes.get("pages", 1) - 1] * min(count, 1 << 20),
+    "Kept": lambda sizes, count: [1] * min(count, 1 << 20),
 }
 
 
@@ -325,7 +337,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for path in given.files:
             for source in sources_of(path, given.target, Path(folder)):
-                outcomes = audit(source, most=LIMITS.get(source.stem), seconds=given.seconds, each=given.each)
+                outcomes = audit(source, seconds=given.seconds, each=given.each)
                 faults: dict[str, list[Outcome]] = {}
                 for outcome in outcomes:
                     for fault in outcome.faults:

@@ -8,7 +8,7 @@ import pytest
 import tile2cu
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
 from tests.host.more_calls import MORE, Case
-from tests.host.overflow.audit import LIMITS, audit, library_of, run, skipping
+from tests.host.overflow.audit import audit, library_of, run, skipping
 from tile2cu_runtime.spec import read_manifest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,7 +23,7 @@ EACH_TIME = ("cuda/sm_80/vector_add.cu", "hip/gfx942/row_softmax.hip")
 
 
 def assert_nothing_overflows(source: Path) -> None:
-    outcomes = audit(source, most=LIMITS.get(source.stem))
+    outcomes = audit(source)
     assert not [(outcome.sizes, outcome.faults) for outcome in outcomes if outcome.faults]
     sizes = read_manifest(source.with_suffix(".json")).sizes
     ended = [outcome for outcome in outcomes if outcome.status == 0]
@@ -145,8 +145,13 @@ def test_an_access_behind_a_tensor_ends_the_run(tmp_path: Path) -> None:
     assert run(library, manifest, {"N": 2**31 - 100}).faults
 
 
+def test_a_loop_without_a_counter_runs_its_first_iterations() -> None:
+    changed = skipping("#include <tl/tl.h>\n  while (k < last && f(k)) {\n    k += count;\n  }\n")
+    assert "  for (int few = 0; few < 6 && (k < last && f(k)); ++few) {" in changed
+
+
 def test_a_loop_runs_its_first_and_its_last_iterations() -> None:
     text = "constexpr int num_stages = 3;\n#include <tl/tl.h>\nfor (int k = 0; k < trips; ++k, ++stage) {\n}\n"
     changed = skipping(text)
     assert "for (int k = 0; k < trips; k = next_that_runs(k, 1, trips), ++stage) {" in changed
-    assert "turn = 6;" in changed, "both phases of the barriers of all stages"
+    assert "period = 6;" in changed, "both phases of the barriers of all stages"
