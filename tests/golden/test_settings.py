@@ -13,7 +13,7 @@ import pytest
 
 from tests.golden.cases import GOLDEN, ROOT, TOOL, Golden, about_values
 from tile2cu.analysis.uses import statements
-from tile2cu.api import resolved_kernels
+from tile2cu.api import emit_text, resolved_kernels
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import EmitOptions
 from tile2cu.core.program import Loop
@@ -191,6 +191,16 @@ def test_heads_state_values_where_a_kernel_has_parameters() -> None:
     assert {path for path in (ROOT / "emitted").rglob("*") if path.suffix in (".cu", ".hip")} == {
         path for _, path in CASES.values()
     }
+
+
+def test_values_that_give_kernels_of_different_groups_are_errors() -> None:
+    """The second kernel has another number of threads then than a group of the first."""
+    path = ROOT / "tests/errors/e032_groups_in_one_kernel.py"
+    (emitted,) = emit_text(path, kernel=None, target=find("cuda:sm_90a"), bindings={"threads": 128})
+    assert [(each.other, each.gives.partition(":")[0]) for each in stated(emitted.source)] == [
+        (64, "T2C-E032"),
+        (256, "T2C-E032"),
+    ]
 
 
 def test_what_changes_is_named() -> None:

@@ -21,6 +21,7 @@ from tile2cu.core.program import Buffer, Gemm, Loop, Scope
 from tile2cu.core.shared_memory import SharedBudget, TooLarge
 from tile2cu.core.user_file import Constant
 from tile2cu.emitter.legal_values import decides_in_python, depends, legal_values, sized_extents
+from tile2cu.plan.groups import independent_groups
 from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.registers import read_operands, tile_registers
 from tile2cu.plan.resolved import Resolved
@@ -190,6 +191,7 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
     assert decide is not None
     try:
         others = decide({setting.name: value})
+        independent_groups(others)
         held = write(others) if write is not None else ()
     except TooLarge as error:
         return f"{error.code}: {_needed(error.budget, launches)}"
