@@ -134,3 +134,13 @@ def test_a_part_of_a_tensor_is_filled(region: str, count: int, tmp_path: Path) -
     start = 0 if count == 128 else 30
     assert (y[start : start + count] == 7).all()
     assert y.sum() == 7 * count
+
+
+@pytest.mark.parametrize("step", [1, 4, 8])
+def test_columns_of_a_tensor_that_rows_of_a_loop_move(step: int, tmp_path: Path) -> None:
+    """A vector of a row starts at any multiple of the step."""
+    params = 'X: T.Tensor((64, 1024), "float16"), Y: T.Tensor((64, 64), "float16")'
+    statements = f"for i, j in T.Parallel(64, 64):\n    Y[i, j] = X[i, {step} * i + j] + 1"
+    x = (np.arange(64 * 1024) % 1000).reshape(64, 1024).astype(np.float16)
+    expected = np.stack([row[step * i : step * i + 64] for i, row in enumerate(x)]) + 1
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)

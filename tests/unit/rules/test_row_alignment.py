@@ -55,3 +55,23 @@ def test_an_offset_that_is_odd_is_not_copied_16_bytes_at_a_time() -> None:
     columns = list(kernel.tiles(view))
     starts = [start for values in source.executions(kernel, 20) for start in starts_of(view, columns, values)]
     assert view.alignment == 4 and all(start % 4 == 0 for start in starts) and any(start % 8 for start in starts)
+
+
+_DIAGONALS = """
+import tilelang.language as T
+@T.prim_func
+def diagonals(X: T.Tensor((64, 1024), "float16"), Y: T.Tensor((64, 64), "float16")):
+    with T.Kernel(1, threads=128) as bx:
+        for i, j in T.Parallel(64, 64):
+            Y[i, j] = X[i, STEP * i + j] + 1.0
+"""
+
+
+def test_rows_of_a_loop_start_where_its_other_variables_say() -> None:
+    """Not only the vectors' variable is in the index of a column."""
+    claimed = {}
+    for step in (0, 1, 4, 8, 12):
+        (kernel,) = Source.of(emitted(_DIAGONALS.replace("STEP", str(step)))).kernels
+        claimed[step] = {view.name: view.alignment for view in kernel.views()}
+    assert {step: found["X"] for step, found in claimed.items()} == {0: 16, 1: 2, 4: 8, 8: 16, 12: 8}
+    assert {found["Y"] for found in claimed.values()} == {16}

@@ -78,7 +78,8 @@ class _Access:
 class _Box:
     """One access to a tensor: (start, extent) along each dimension, and its bytes, if it moves vectors; else 0.
 
-    Its first element of a row is `position` divided by `divisor`. It runs under the conditions `given`.
+    Its first element of a row is `position` divided by `divisor`; vectors start at multiples of their size of `along`,
+    the last variable of a T.Parallel. It runs under the conditions `given`.
     """
 
     parts: tuple[tuple[Expr, Expr], ...]
@@ -86,6 +87,7 @@ class _Box:
     given: tuple[Expr, ...] = ()
     divisor: int = 1
     divided: Expr | None = None
+    along: Var | None = None
 
     @property
     def position(self) -> Expr:
@@ -273,7 +275,8 @@ def _box(access: _Access, context: Context) -> _Box:
     quotient = quotient_of(position, last)
     divided, divisor = quotient or (of_vector(position, last, vector, context.bounds), 1)
     wide = vector > 1 and divisor < vector and last in walk(position)
-    return _Box(access.parts, access_bytes(vector // divisor, tensor.dtype) * wide, access.given, divisor, divided)
+    bytes_ = access_bytes(vector // divisor, tensor.dtype) * wide
+    return _Box(access.parts, bytes_, access.given, divisor, divided, along=last)
 
 
 @kept
@@ -369,9 +372,9 @@ def given_multiples(context: Context) -> dict[Expr, int]:
 
 
 def _offset_alignment(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
-    """Alignment in bytes of the access's offset within its row, apart from vectors of T.Parallel."""
+    """Alignment in bytes of the access's offset within its row: of each vector of a T.Parallel."""
     offset = bounds.linear(box.position)
-    factors = [(atom, factor) for atom, factor in offset.terms.items() if not _is_parallel(atom)]
+    factors = [(atom, factor) for atom, factor in offset.terms.items() if atom != box.along]
     multiples = [bounds.multiple_of(atom) * (factor & -factor) for atom, factor in factors]
     starts = [bounds.multiple_of(int_const(offset.constant)), *multiples]
     return _aligned(tensor, [start // box.divisor for start in starts])
@@ -379,10 +382,6 @@ def _offset_alignment(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
 
 def _aligned(tensor: Buffer, multiples: list[int]) -> int:
     return gcd(8 * POINTER_BYTES, *(tensor.dtype.bits * multiple for multiple in multiples)) // 8
-
-
-def _is_parallel(atom: Expr) -> bool:
-    return isinstance(atom, Var) and atom.role is Role.PARALLEL
 
 
 def _has_size(expr: Expr) -> bool:
