@@ -224,6 +224,10 @@ def pytest_configure(config: pytest.Config) -> None:
     required()
 
 
+# The tests marked `sweep` of this run: all cases of each, and those that run.
+SWEEPS = pytest.StashKey[dict[str, tuple[list[pytest.Function], list[pytest.Function]]]]()
+
+
 def pytest_report_header() -> list[str]:
     missing = [need.name for need in NEEDS.values() if need.find() is None]
     return [f"python: {sys.executable}", f"missing needs: {', '.join(missing) or 'none'}"]
@@ -231,15 +235,14 @@ def pytest_report_header() -> list[str]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without --nightly, takes a sample of the cases of each test marked `sweep`."""
-    if config.getoption("--nightly"):
-        return
     sweeps: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("sweep"):
             sweeps.setdefault(item.nodeid.split("[")[0], []).append(item)
-    left = {item for cases in sweeps.values() for item in cases} - {
-        item for all in sweeps.values() for item in sample(all)
-    }
+    nightly = config.getoption("--nightly")
+    chosen = {name: cases if nightly else sample(cases) for name, cases in sweeps.items()}
+    config.stash[SWEEPS] = {name: (cases, chosen[name]) for name, cases in sweeps.items()}
+    left = {item for cases in sweeps.values() for item in cases}.difference(*chosen.values())
     items[:] = [item for item in items if item not in left]
     config.hook.pytest_deselected(items=list(left))
 

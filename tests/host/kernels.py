@@ -4,8 +4,14 @@ from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
+import numpy as np
+
 import tile2cu
+from tests.conformance.comparison import tolerance
+from tests.conformance.reference import interpret
 from tile2cu.api import emit_text
+from tile2cu.core.program import Buffer
+from tile2cu.frontend import programs
 from tile2cu.targets import find
 from tile2cu_runtime import Kernel
 
@@ -77,3 +83,16 @@ def source_of_body(folder: Path, statements: str, params: str, *, target: str = 
     path = write_body(folder, statements, params, **form)
     (emitted,) = emit_text(path, kernel=None, target=find(target), bindings={})
     return emitted.source
+
+
+def assert_interpreted(kernel: Kernel, path: Path, given: dict[str, np.ndarray]) -> None:
+    """The kernel writes to its last argument what the reference interpreter does, which runs the file's program."""
+    (program,) = programs(path, path.read_text(encoding="utf-8"))
+    name, output = program.params[-1].name, program.params[-1]
+    assert isinstance(output, Buffer)
+    expected = interpret(program, given)[name]
+    result = given[name].copy()
+    kernel(*{**given, name: result}.values())
+    assert np.any(expected)
+    fault = tolerance(program, given, wgmma=True).faults(result, expected, output.dtype)
+    assert not fault, f"{name}: {fault}"

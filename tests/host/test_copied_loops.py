@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.host.kernels import load_body, source_of_body
+from tests.host.kernels import assert_interpreted, load_body, source_of_body
 from tile2cu_runtime import Kernel
 
 RNG = np.random.default_rng(5)
@@ -97,6 +97,17 @@ OTHER = {
 def test_other_loops_stay(case: str, tmp_path: Path) -> None:
     source = source_of_body(tmp_path, BODY.format(a=OTHER[case], b=WHOLE_B), PARAMS, **LAUNCH)
     assert "tl::up_to" not in source and source.count("tl::copy_async<threads>(") == 1
+
+
+@pytest.mark.nightly  # for each change, their sources are read
+@pytest.mark.parametrize("case", OTHER)
+def test_loops_that_stay_compute_what_the_user_wrote(case: str, tmp_path: Path) -> None:
+    (a, b, starts), _ = problem()
+    if case == "rows are columns":
+        a = RNG.integers(-3, 4, (199, 104)).astype(np.float16)
+    kernel = grouped(OTHER[case], WHOLE_B, "cuda:sm_80", tmp_path)
+    given = {"A": a, "B": b, "starts": starts, "C": np.zeros((len(a), 72), np.float32)}
+    assert_interpreted(kernel, tmp_path / "small.py", given)
 
 
 def test_loops_without_conditions_go_to_a_producer(tmp_path: Path) -> None:

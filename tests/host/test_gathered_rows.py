@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.host.kernels import load_body, source_of_body
+from tests.host.kernels import assert_interpreted, load_body, source_of_body
 from tile2cu_runtime import Kernel
 
 RNG = np.random.default_rng(7)
@@ -113,6 +113,22 @@ def test_other_loops_stay(case: str, tmp_path: Path) -> None:
     a, changed = OTHERS[case]
     text = source(tmp_path, a, **changed)
     assert "tl::copy_rows_async" not in text and text.count("tl::copy_async<threads>(B") == 1
+
+
+NIGHTLY = {**OTHERS, "no cp.async": (OWN, {"target": "hip:gfx942"}), "slots that do not fit": (OWN, {"stages": 24})}
+
+
+@pytest.mark.nightly  # for each change, their sources are read
+@pytest.mark.parametrize("case", NIGHTLY)
+def test_loops_that_stay_compute_what_the_user_wrote(case: str, tmp_path: Path) -> None:
+    a, changed = NIGHTLY[case]
+    kernel = gathering(tmp_path, a, **changed)
+    if case == "a part of the tile":  # it multiplies rows that nothing writes
+        return
+    shapes = {"A": (50, 2, 104), "B": (104, 64)}
+    given = {name: RNG.integers(-3, 4, shape).astype(np.float16) for name, shape in shapes.items()}
+    given |= {"rows": RNG.integers(3, 40, 128).astype(np.int32), "C": np.zeros((128, 64), np.float32)}
+    assert_interpreted(kernel, tmp_path / "small.py", given)
 
 
 def test_machines_without_cp_async_keep_the_loop(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-SWEEPS = """
+from tests.conftest import SWEEPS
+
+EXAMPLES = """
 import pytest
 
 @pytest.mark.sweep
@@ -54,9 +57,9 @@ for title, options in (("of every change", []), ("--nightly", ["--nightly"])):
 
 @pytest.fixture(scope="module")
 def chosen(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[list[str]]]]:
-    """The cases of SWEEPS' tests, as lists of values, of every change and with --nightly."""
+    """The cases of EXAMPLES' tests, as lists of values, of every change and with --nightly."""
     folder = tmp_path_factory.mktemp("sweeps")
-    (folder / "test_sweeps.py").write_text(SWEEPS, encoding="utf-8")
+    (folder / "test_sweeps.py").write_text(EXAMPLES, encoding="utf-8")
     found: dict[str, dict[str, list[list[str]]]] = {}
     cases: dict[str, list[list[str]]] = {}
     arguments = ["-p", "tests.conftest", "--collect-only", "-q", "--rootdir", str(folder), "-c", "/dev/null"]
@@ -103,5 +106,49 @@ def test_other_tests_and_nights_have_all_cases(chosen: dict[str, dict[str, list[
     }  # fmt: skip
 
 
+@pytest.mark.sweep("one", "other")
+@pytest.mark.parametrize("one", range(3))
+@pytest.mark.parametrize("other", range(3))
+def test_this_sweep_is_sampled(one: int, other: int) -> None:
+    """Of nine cases three have each number."""
+    assert one + other < 5
+
+
+def test_each_value_of_the_sweeps_of_this_run_is_in_a_case(request: pytest.FixtureRequest) -> None:
+    """Of all tests that were collected with this one: of a run of all tests, each sweep that there is."""
+    sweeps = request.config.stash[SWEEPS]
+    left = {item.nodeid.split("[")[0] for item in request.session.items if item.get_closest_marker("sweep")}
+    assert left == sweeps.keys()
+    for name, (cases, chosen) in sweeps.items():
+        mark = cases[0].get_closest_marker("sweep")
+        if request.config.getoption("--nightly"):
+            assert chosen == cases, name
+        elif every := mark.kwargs.get("every"):
+            assert chosen and len(cases) <= every * len(chosen), name
+        else:
+            size = 2 if mark.kwargs.get("pairs") else 1
+            assert groups(cases, mark.args, size) == groups(chosen, mark.args, size) != set(), name
+
+
+def groups(cases: list[pytest.Function], names: tuple[str, ...], size: int) -> set[frozenset[tuple[str, str]]]:
+    """Each so many values of parameters that are in one case."""
+    values = ({(name, repr(value)) for name, value in case.callspec.params.items()} for case in cases)
+    named = ({pair for pair in each if not names or pair[0] in names} for each in values)
+    return {frozenset(group) for each in named for group in itertools.combinations(each, size)}
+
+
 def test_the_nightly_run_has_all_sweeps(root: Path) -> None:
     assert "pytest -m sweep -n 2 --quiet --nightly" in (root / ".ci/nightly").read_text(encoding="utf-8")
+
+
+def test_the_nightly_run_has_all_tests_that_are_nightly(root: Path) -> None:
+    """Each module with the mark is named there, or its folder."""
+    lines = [line.split() for line in (root / ".ci/nightly").read_text(encoding="utf-8").splitlines()]
+    named = {word for line in lines if "--nightly" in line for word in line if word.startswith("tests/")}
+    marked = [
+        path.relative_to(root)
+        for path in sorted((root / "tests").rglob("test_*.py"))
+        if re.search(r"pytest\.mark\.nightly", path.read_text(encoding="utf-8"))
+    ]
+    assert len(marked) > 10
+    assert not [path for path in marked if not named & {path.as_posix(), *(each.as_posix() for each in path.parents)}]
