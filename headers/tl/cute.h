@@ -139,8 +139,10 @@ template <class Tensor> CUTE_DEVICE decltype(auto) by_layout(const Tensor& tenso
 template <class Tiled> CUTE_DEVICE auto slice_of(const Tiled& tiled) {
   return tiled.get_slice(threadIdx.x % int(decltype(cute::size(tiled))::value));
 }
-template <class Tiled> CUTE_DEVICE bool takes_part(const Tiled& tiled) {
-  return threadIdx.x < unsigned(decltype(cute::size(tiled))::value);
+// Whether this thread has one: without a test where all `threads` that call do; with 0 nothing is known of them.
+template <int threads = 0, class Tiled> CUTE_DEVICE bool takes_part(const Tiled& tiled) {
+  constexpr int own = decltype(cute::size(tiled))::value;
+  return own == threads || threadIdx.x < unsigned(own);
 }
 
 // Converts a fragment to another element type: defined below.
@@ -190,13 +192,13 @@ CUTE_DEVICE void load_and_pack(const At& at, const End& end, const From& from, T
 }
 // Global to shared memory: `to` = the tile of `from` at `start`, with zeros out of bounds; asynchronous (cp.async) if
 // the atom is. Precondition: the elements of one instruction are either all in bounds or all out of bounds. Called by:
-// all threads of the block.
-template <class TiledCopy, class From, class Start, class To>
+// all threads of the block, or the first `threads`, if that is not 0.
+template <int threads = 0, class TiledCopy, class From, class Start, class To>
 CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start& start, To&& to) {
   using namespace cute;
   using Source = typename From::value_type;
   using Target = typename std::decay_t<To>::value_type;
-  if (!takes_part(tiled)) return;
+  if (!takes_part<threads>(tiled)) return;
   const auto slice = slice_of(tiled);
   const auto tile = extents(to);
   const auto at = slice.partition_S(tile_at(make_identity_tensor(extents(from)), tile, start));
@@ -223,12 +225,12 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
 // Two tiled copies of a tile: one by cp.async of 4 bytes, for rows that start at multiples of these, which is known at
 // run time, and one of single elements.
 template <class Words, class Elements> struct WordsOrElements {};
-template <class Words, class Elements, class From, class Start, class To>
+template <int threads = 0, class Words, class Elements, class From, class Start, class To>
 CUTE_DEVICE void copy_tile(const WordsOrElements<Words, Elements>&, const From& from, const Start& start, To&& to) {
   if (starts_at_multiples<4 / sizeof(typename From::value_type)>(from, start))
-    copy_tile(Words{}, from, start, to);
+    copy_tile<threads>(Words{}, from, start, to);
   else
-    copy_tile(Elements{}, from, start, to);
+    copy_tile<threads>(Elements{}, from, start, to);
 }
 
 // The same of data that this block reads `once`: L2 evicts what cp.async of 16 bytes reads before data that other
@@ -240,15 +242,15 @@ CUTE_DEVICE auto evicting_first(
     const cute::TiledCopy<cute::Copy_Atom<cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>, T>, Threads, Tile>&) {
   return cute::TiledCopy<cute::Copy_Atom<CpAsyncEvictFirst, T>, Threads, Tile>{};
 }
-template <class TiledCopy, class From, class Start, class To>
+template <int threads = 0, class TiledCopy, class From, class Start, class To>
 CUTE_DEVICE void copy_tile_once(const TiledCopy& tiled, const From& from, const Start& start, To&& to,
                                 bool once = true) {
   using Once = decltype(evicting_first(tiled));
   const int64_t rows = cute::size<0>(from), pitch = cute::stride<0>(from);
   if (!std::is_same<Once, TiledCopy>::value && once && spares_l2(rows * pitch * int64_t(sizeof(*from.data()))))
-    copy_tile(Once{}, from, start, to);
+    copy_tile<threads>(Once{}, from, start, to);
   else
-    copy_tile(tiled, from, start, to);
+    copy_tile<threads>(tiled, from, start, to);
 }
 
 // One instruction's elements, with zeros out of bounds.
@@ -690,7 +692,8 @@ CUTE_DEVICE void reduce_rows(const From& from, To& to, const Within& takes_part 
         pair[0] = from(i, j), pair[1] = from(i, j + 1);
         sums = j == 0 ? pair : sums + pair;
       }
-      value = sums[0] + sums[1];
+      const auto both = bit_cast<Vec<half, 2>>(sums);  // whose upper half is read where it is, without a shift
+      value = bit_cast<T>(half(both.at[0] + both.at[1]));
     } else {
       CUTE_UNROLL
       for (int j = 0; j < cute::size<1>(from); ++j)

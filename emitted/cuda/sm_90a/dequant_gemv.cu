@@ -143,7 +143,8 @@ __global__ void __launch_bounds__(threads)
     // cp.async.cg of 16 bytes, 2 per thread for each tile
     tl::copy_async<threads>(X(m, tl::all).tile(ko * block_K), x[ko % num_stages]);
     // cp.async.cg of 16 bytes, 4 per thread for each tile
-    // evict_first in L2 where no other block reads it, of tensors of at most 256 MiB  [select.copy.streaming]
+    // evict_first in L2, of W and S, where no other block reads them, of tensors of at most 256 MiB
+    // [select.copy.streaming]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 2)), packed[ko % num_stages], M == 1);
 
     // dequant.py:164  T.copy(S[bn * block_N, ko * (block_K // group)], scales)

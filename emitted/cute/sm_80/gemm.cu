@@ -163,11 +163,11 @@ __global__ void __launch_bounds__(threads)
   // gemm.py:42  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm.py:44  T.copy(A[ko * block_K, by * block_M], A_shared)
-    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where all rows start at multiples of 16 bytes
     tl::copy_tile(A_shared_copy{}, A, make_coord(ko * block_K, by * block_M), A_shared(_, _, ko % num_stages));
 
     // gemm.py:48  T.copy(B[bx * block_N, ko * block_K], B_shared)
-    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where all rows start at multiples of 16 bytes
     tl::copy_tile(B_shared_copy{}, B, make_coord(bx * block_N, ko * block_K), B_shared(_, _, ko % num_stages));
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

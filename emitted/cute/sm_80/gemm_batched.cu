@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(threads)
       // gemm_batched.py:47  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
       auto load = [&](int ko) {
         // gemm_batched.py:48-49
-        // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
+        // cp.async.cg of 16 bytes, 2 per thread for each tile, where all rows start at multiples of 16 bytes
         tl::copy_tile(A_shared_copy{}, tl::slice_or_empty(A, b, _, _), make_coord(by * block_M, ko * block_K),
                       A_shared(_, _, ko % num_stages));
         tl::copy_tile(B_shared_copy{}, tl::slice_or_empty(B, b, _, _), make_coord(ko * block_K, bx * block_N),

@@ -190,9 +190,9 @@ __global__ void __launch_bounds__(threads)
   // num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm_batched.py:94-95
-    // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 2 per thread for each tile, where all rows start at multiples of 16 bytes
     tl::copy_tile(A_shared_copy{}, A, make_coord(first, ko * block_K), A_shared(_, _, ko % num_stages));
-    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where all rows start at multiples of 16 bytes
     tl::copy_tile(B_shared_copy{}, tl::slice_or_empty(B, group_1, _, _), make_coord(ko * block_K, bx * block_N),
                   B_shared(_, _, ko % num_stages));
   };

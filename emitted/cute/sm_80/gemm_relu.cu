@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(threads)
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm_relu.py:22-23
-    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where all rows start at multiples of 16 bytes
     tl::copy_tile(A_shared_copy{}, A, make_coord(by * block_M, ko * block_K), A_shared(_, _, ko % num_stages));
     tl::copy_tile(B_shared_copy{}, B, make_coord(ko * block_K, bx * block_N), B_shared(_, _, ko % num_stages));
   };

@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(threads)
   // gemm_splitk.py:38  for ko in T.Pipelined(part, num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm_splitk.py:39-40
-    // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 2 per thread for each tile, where all rows start at multiples of 16 bytes
     tl::copy_tile(A_shared_copy{}, A, make_coord(by * block_M, (first + ko) * block_K),
                   A_shared(_, _, ko % num_stages));
     tl::copy_tile(B_shared_copy{}, B, make_coord((first + ko) * block_K, bx * block_N),

@@ -49,7 +49,7 @@
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and dequant.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
 // and of prefetched tiles, without addresses and temporaries.
-#include <tl/cute.h>
+#include <tl/cute_copies.h>
 
 namespace dequant_gemv_impl {
 
@@ -181,20 +181,22 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int ko) {
     // dequant.py:161-162
     // cp.async.cg of 16 bytes, 2 per thread for each tile
-    tl::copy_tile(x_copy{}, X(m, _), make_coord(ko * block_K), x(_, ko % num_stages));
+    tl::copy_tile<threads>(x_copy{}, X(m, _), make_coord(ko * block_K), x(_, ko % num_stages));
     // cp.async.cg of 16 bytes, 4 per thread for each tile
-    // evict_first in L2 where no other block reads it, of tensors of at most 256 MiB  [select.copy.streaming]
-    tl::copy_tile_once(packed_copy{}, W, make_coord(bn * block_N, ko * (block_K / 2)), packed(_, _, ko % num_stages),
-                       M == 1);
+    // evict_first in L2, of W and S, where no other block reads them, of tensors of at most 256 MiB
+    // [select.copy.streaming]
+    tl::copy_tile_once<threads>(packed_copy{}, W, make_coord(bn * block_N, ko * (block_K / 2)),
+                                packed(_, _, ko % num_stages), M == 1);
 
     // dequant.py:164  T.copy(S[bn * block_N, ko * (block_K // group)], scales)
-    // cp.async.cg of 16 bytes, 64 per tile, where rows start at multiples of 16 bytes
-    tl::copy_tile_once(scales_copy{}, S, make_coord(bn * block_N, ko * (block_K / group_size)),
-                       scales(_, _, ko % num_stages), M == 1);
+    // cp.async.cg of 16 bytes, 64 per tile, where all rows start at multiples of 16 bytes
+    tl::copy_tile_once<threads>(scales_copy{}, S, make_coord(bn * block_N, ko * (block_K / group_size)),
+                                scales(_, _, ko % num_stages), M == 1);
 
     // dequant.py:166  T.copy(Z[bn * block_N, ko * (block_K // group)], zeros)
-    // cp.async.cg of 16 bytes, 32 per tile, where rows start at multiples of 16 bytes
-    tl::copy_tile(zeros_copy{}, Z, make_coord(bn * block_N, ko * (block_K / group_size)), zeros(_, _, ko % num_stages));
+    // cp.async.cg of 16 bytes, 32 per tile, where all rows start at multiples of 16 bytes
+    tl::copy_tile<threads>(zeros_copy{}, Z, make_coord(bn * block_N, ko * (block_K / group_size)),
+                           zeros(_, _, ko % num_stages));
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
   // tile, empty after the last  [pipeline.loop.cp-async]

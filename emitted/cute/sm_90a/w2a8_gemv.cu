@@ -50,7 +50,7 @@
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are those of fragments
 // and of prefetched tiles, without addresses and temporaries.
-#include <tl/cute.h>
+#include <tl/cute_copies.h>
 
 namespace w2a8_gemv_impl {
 
@@ -146,12 +146,12 @@ __global__ void __launch_bounds__(threads)
   // w2a8.py:77  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // w2a8.py:78-79
-    // cp.async.cg of 16 bytes, 1 per thread for each tile, where rows start at multiples of 16 bytes
-    tl::copy_tile(x_copy{}, X(m, _), make_coord(ko * block_K), x(_, ko % num_stages));
-    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 1 per thread for each tile, where all rows start at multiples of 16 bytes
+    tl::copy_tile<threads>(x_copy{}, X(m, _), make_coord(ko * block_K), x(_, ko % num_stages));
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where all rows start at multiples of 16 bytes
     // evict_first in L2 where no other block reads it, of tensors of at most 256 MiB  [select.copy.streaming]
-    tl::copy_tile_once(W_shared_copy{}, W, make_coord(bn * block_N, ko * (block_K / 4)),
-                       W_shared(_, _, ko % num_stages), M == 1);
+    tl::copy_tile_once<threads>(W_shared_copy{}, W, make_coord(bn * block_N, ko * (block_K / 4)),
+                                W_shared(_, _, ko % num_stages), M == 1);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
   // tile, empty after the last  [pipeline.loop.cp-async]

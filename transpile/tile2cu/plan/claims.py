@@ -169,7 +169,9 @@ class Staged(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class Streams(Claim):
-    """L2 evicts first what a copy reads, where no other block reads it."""
+    """L2 evicts first what the copies of these tensors read, where no other block reads it."""
+
+    tensors: tuple[Buffer, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,10 +267,12 @@ class TmaBoxes(Claim):
 class CpAsyncs(Claim):
     """A tile arrives by `chunks` cp.async of `bytes` each, by so many `threads`; 0 where groups of them differ.
 
-    `if_aligned`: in instances, or calls, whose rows start at multiples of these bytes.
+    `if_aligned`: in instances, or calls, whose rows start at multiples of these bytes; `by_instance`: in the former
+    alone, in which the rows of all tensors do.
     """
 
     bytes: int
     chunks: int
     threads: int
     if_aligned: bool
+    by_instance: bool = False

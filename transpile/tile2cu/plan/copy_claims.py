@@ -50,8 +50,10 @@ def copy_claims(op: Copy, resolved: Resolved) -> Iterator[Claim]:
     if op.reason:
         yield Staged(because=op.reason.replace("`", ""), rule=facts.rule(op, STAGED_BECAUSE))
     elif facts.get(op, STREAMING) is not None:
-        if next(stmt for stmt in copies if facts.get(stmt, STREAMING) is not None) is op:
-            yield Streams(rule=facts.rule(op, STREAMING))
+        streamed = [stmt for stmt in copies if facts.get(stmt, STREAMING) is not None]
+        if streamed[0] is op:
+            tensors = tuple(dict.fromkeys(stmt.src.buffer for stmt in streamed))
+            yield Streams(tensors=tensors, rule=facts.rule(op, STREAMING))
     elif facts[op, CALL] == "tma_store":
         stores = (stmt for stmt in copies if facts.get(stmt, CALL) == "tma_store")
         if next(store for store in stores if _kind(store, resolved) == _kind(op, resolved)) is op:

@@ -89,7 +89,7 @@ def _sentence(claim: Claim, names: Names) -> str:
         case LeftOut():
             return f"left out: {claim.because}"
         case _:
-            return _of_elementwise(claim, names) or _moved(claim) or _of_copy(claim) or _of_mma(claim)
+            return _of_elementwise(claim, names) or _moved(claim) or _of_copy(claim, names) or _of_mma(claim)
 
 
 def _of_elementwise(claim: Claim, names: Names) -> str:
@@ -132,7 +132,8 @@ def _moved(claim: Claim) -> str:
             per_thread = claim.threads and claim.chunks % claim.threads == 0
             each = claim.chunks // claim.threads if per_thread else claim.chunks
             count = f"{each} per thread for each tile" if per_thread else f"{each} per tile"
-            where = f", where rows start at multiples of {claim.bytes} bytes" if claim.if_aligned else ""
+            where = f"rows start at multiples of {claim.bytes} bytes" if claim.if_aligned else ""
+            where = f", where {f'all {where}' if claim.by_instance else where}" if where else ""
             return f"cp.async.{cache} of {claim.bytes} bytes, {count}{where}"
         case StoredByWarps():
             span = claim.lanes * claim.bytes
@@ -145,7 +146,7 @@ def _moved(claim: Claim) -> str:
             return ""
 
 
-def _of_copy(claim: Claim) -> str:
+def _of_copy(claim: Claim, names: Names) -> str:
     match claim:
         case StoredByLanes():
             rounded = f"; converted to {claim.rounded} (RN) before" if claim.rounded else ""
@@ -159,8 +160,9 @@ def _of_copy(claim: Claim) -> str:
             )
         case Staged():
             return claim.because
-        case Streams():
-            return "evict_first in L2 where no other block reads it, of tensors of at most 256 MiB"
+        case Streams(tensors=tensors):
+            of, it = (f", of {listed([names(each.name) for each in tensors])},", "them") if tensors[1:] else ("", "it")
+            return f"evict_first in L2{of} where no other block reads {it}, of tensors of at most 256 MiB"
         case StoredByTma() if claim.transposed:
             return (
                 "The warps write the tile transposed, by stmatrix; after a barrier one thread stores it; returns when "

@@ -63,11 +63,17 @@ class Waiting:
 
 @dataclass
 class Copies:
-    """Prints copies. `types` are the tiled copies that it decided on."""
+    """Prints copies. `types` are the tiled copies that it decided on.
+
+    `threads` is the template argument with the number of threads that call: those of a copy that all share need no test
+    of their index. Kernels with MMAs do without: the test keeps the loads of an iteration together, in front of its
+    MMAs (docs/lab/cute.md).
+    """
 
     plan: Kernel
     printer: CutePrinter
     fragments: Fragments
+    threads: str = ""
     types: list[CopyType] = field(default_factory=list)
     registers: dict[int, "Waiting"] = field(default_factory=dict)  # by the statement of the copy
 
@@ -143,10 +149,10 @@ class Copies:
         name = self._by_threads(wish, tile, place, src.buffer, span, asynchronous=asynchronous, packs=True)
         given = [f"{name}{{}}", place.arguments, self.tile(tile)]
         if not self.streams(op):
-            return f"{words.COPY_TILE}({', '.join(given)});"
+            return f"{words.COPY_TILE}{self.threads}({', '.join(given)});"
         if op.streaming:
             given.append(" && ".join(f"{self.printer.index(extent)} == 1" for extent in op.streaming))
-        return f"{words.COPY_TILE_ONCE}({', '.join(given)});"
+        return f"{words.COPY_TILE_ONCE}{self.threads}({', '.join(given)});"
 
     def _from_shared(self, src: Operand, dst: Operand, span: Span) -> str:
         tile = src.buffer

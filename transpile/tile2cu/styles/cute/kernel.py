@@ -10,7 +10,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import copy_ops, ops, producer_ops, structure
-from tile2cu.plan.claims import Claim, ElementsTogether, Evicts, Streams
+from tile2cu.plan.claims import Claim, CpAsyncs, ElementsTogether, Evicts, Streams
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.ping_pong_ops import LoadSlabs, MmaOfSlabs, PingPong
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
@@ -63,9 +63,19 @@ class CuteKernel(Parts):
     """Prints one kernel of `file`."""
 
     def __init__(
-        self, plan: Kernel, printer: Printer, constants: Constants, file: str, maps: Mapping[int, TensorMap]
+        self,
+        plan: Kernel,
+        printer: Printer,
+        constants: Constants,
+        file: str,
+        maps: Mapping[int, TensorMap],
+        *,
+        copies_alone: bool,
     ) -> None:
-        """`maps` by the id of the statement. Errors: T2C-E034 for what no kernel may have."""
+        """`maps` by the id of the statement; `copies_alone`: the file's kernels copy tiles and have no MMAs.
+
+        Errors: T2C-E034 for what no kernel may have.
+        """
         checked = {view.tensor.name: view.checked for view in plan.tensors.views if any(view.checked)}
         held = plan.registers.fragments
         everywhere = frozenset(each.tile.name for each in held if isinstance(each.layout, Replicated))
@@ -83,7 +93,7 @@ class CuteKernel(Parts):
                 if first.instruction != op.instruction:
                     raise unsupported("two kinds of MMA into one accumulator", op.source.span)
         self.fragments = Fragments(plan, self.printer, self.mmas)
-        self.copies = Copies(plan, self.printer, self.fragments)
+        self.copies = Copies(plan, self.printer, self.fragments, "<threads>" if copies_alone else "")
         self.maps = Maps(plan, self.printer, self.fragments, self.copies, maps)
         self.by_hardware = any(isinstance(op, ByTma) or _is_of_warpgroups(op) for op in self.operations)
         self.shared = SharedTiles(plan, self.printer, constants, self.fragments, by_hardware=self.by_hardware)
@@ -236,8 +246,12 @@ class CuteKernel(Parts):
             case _:
                 kept = {Evicts: self.copies.evicts(op), Streams: self.copies.streams(op)}
                 text, left_out = self._text(op), tuple(claim for claim, is_kept in kept.items() if not is_kept)
-        claims = (each for each in op.claims if not isinstance(each, left_out))
+        claims = (self._stated(each) for each in op.claims if not isinstance(each, left_out))
         return text_line(text, 0, tuple(comment(each, self.printer.names) for each in claims))
+
+    def _stated(self, claim: Claim) -> Claim:
+        """A claim about a copy: only the kernel's instance decides how wide it is."""
+        return replace(claim, by_instance=self.by_instance) if isinstance(claim, CpAsyncs) else claim
 
     def _of_group(self, op: structure.OfGroup) -> StatementView:
         outside, self._group = self._group, op.group

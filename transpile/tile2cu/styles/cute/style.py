@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import CALL, INSTRUCTION
 from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.program import Copy, Gemm, Program, Scope
 from tile2cu.core.schedule import Multiple
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.kernel import kernel
@@ -63,10 +65,14 @@ class Cute:
         return ()
 
     def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
-        """One header, which includes CuTe's; for TMA and wgmma another, and a third for warpgroups that alternate."""
+        """One header, which includes CuTe's; for TMA and wgmma another, one for warpgroups that alternate, and one for
+        copies without MMAs.
+        """
         if any(ping_pong_of(each) is not None for each in launches):
             return ("cute_ping_pong.h",)
-        return ("cute_sm90.h",) if any(map(_by_hardware, launches)) else ("cute.h",)
+        if any(map(_by_hardware, launches)):
+            return ("cute_sm90.h",)
+        return ("cute_copies.h",) if _copies_alone(launches[0].program) else ("cute.h",)
 
     def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
         """None: the functions that make maps show their modes."""
@@ -85,7 +91,8 @@ class Cute:
         if resolved.program.user_code:
             raise support.unsupported("inline user code", resolved.launch.span)
         plan = kernel(resolved)
-        cute = CuteKernel(plan, printer, Constants.of(resolved, printer.names), resolved.program.source.name, maps)
+        constants, file = Constants.of(resolved, printer.names), resolved.program.source.name
+        cute = CuteKernel(plan, printer, constants, file, maps, copies_alone=_copies_alone(resolved.program))
         start = cute.early_exit(plan.early, plan.grid.blocks, cute.printer)
         leading = cute.leading()
         body = cute.body()  # it decides on the tiled copies and views
@@ -104,6 +111,14 @@ class Cute:
             places=tuple(cute.places),
             tv_layouts=any(map(has_tv_layout, cute.fragments.partitions)),
         )
+
+
+def _copies_alone(program: Program) -> bool:
+    """Whether a program's kernels copy tiles to shared memory, and have no MMAs."""
+    bodies = [launch.body for launch in program.launches]
+    copies = (op for body in bodies for op in statements(body, Copy))
+    to_shared = any((op.src.buffer.scope, op.dst.buffer.scope) == (Scope.GLOBAL, Scope.SHARED) for op in copies)
+    return to_shared and not any(list(statements(body, Gemm)) for body in bodies)
 
 
 def _by_hardware(resolved: Resolved) -> bool:
