@@ -222,17 +222,6 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
   });
 }
 
-// Two tiled copies of a tile: one by cp.async of 4 bytes, for rows that start at multiples of these, which is known at
-// run time, and one of single elements.
-template <class Words, class Elements> struct WordsOrElements {};
-template <int threads = 0, class Words, class Elements, class From, class Start, class To>
-CUTE_DEVICE void copy_tile(const WordsOrElements<Words, Elements>&, const From& from, const Start& start, To&& to) {
-  if (starts_at_multiples<4 / sizeof(typename From::value_type)>(from, start))
-    copy_tile<threads>(Words{}, from, start, to);
-  else
-    copy_tile<threads>(Elements{}, from, start, to);
-}
-
 // The same of data that this block reads `once`: L2 evicts what cp.async of 16 bytes reads before data that other
 // blocks read again, for tensors of a size that spares_l2. Has two loops, because a cache policy selected at run time
 // costs more than no policy.

@@ -107,22 +107,21 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 using C_local_mma = decltype(make_tiled_mma(
     MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{}, Layout<Shape<_4, _2>, Stride<_2, _1>>{},
     Tile<Layout<Shape<_16, _4, _2>, Stride<_1, _32, _16>>, Layout<Shape<_8, _2, _8>, Stride<_1, _64, _8>>, _16>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned; else cp.async of 4 bytes where a tensor's rows are
-// 4-byte aligned; else single elements, of which tl::copy_tile stores a thread's neighbours to shared memory
-// together
+// accesses of up to 16 bytes where all rows are 16-byte aligned; else cp.async of 4 bytes where the rows of all
+// tensors that it loads are 4-byte aligned; else single elements, of which tl::copy_tile stores a thread's
+// neighbours to shared memory together
 template <class Alignment> struct Copies {
-  using A_shared_copy =
-      tl::WordsOrElements<decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, half_t>{},
-                                                   Layout<Shape<_16, _16>, Stride<_16, _1>>{},
-                                                   Layout<Shape<_1, _2>>{})),
-                          decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
-                                                   Layout<Shape<_64, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _8>>{}))>;
-  using B_shared_copy =
-      tl::WordsOrElements<decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, half_t>{},
-                                                   Layout<Shape<_4, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _2>>{})),
-                          decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
-                                                   Layout<Shape<_16, _16>, Stride<_16, _1>>{},
-                                                   Layout<Shape<_1, _8>>{}))>;
+  using A_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
+                                                 Layout<Shape<_64, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _8>>{}));
+  using B_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
+                                                 Layout<Shape<_16, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
+  using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, C_local_mma{}));
+};
+template <> struct Copies<tl::Aligned<4>> {
+  using A_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, half_t>{},
+                                                 Layout<Shape<_16, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _2>>{}));
+  using B_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, half_t>{},
+                                                 Layout<Shape<_4, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _2>>{}));
   using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, C_local_mma{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
@@ -245,8 +244,9 @@ extern "C" tl_status gemm_batched(const void* A, const void* B, void* C, int bat
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // Accesses of A, B and C have up to 16 bytes where all of these rows are 16-byte aligned; else they are narrower
   // [vector.tensor.alignment-dispatch]
-  const auto chosen =
-      K % 8 == 0 && N % 8 == 0 ? gemm_batched_kernel<tl::Aligned<16>> : gemm_batched_kernel<tl::AnyAlignment>;
+  const auto chosen = K % 8 == 0 && N % 8 == 0   ? gemm_batched_kernel<tl::Aligned<16>>
+                      : K % 2 == 0 && N % 2 == 0 ? gemm_batched_kernel<tl::Aligned<4>>
+                                                 : gemm_batched_kernel<tl::AnyAlignment>;
   const dim3 grid(programs);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(A), static_cast<const half_t*>(B),
                             static_cast<half_t*>(C), batch, M, N, K);

@@ -115,20 +115,20 @@ using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFIL
                                         Layout<Shape<_128>>{}, Layout<Shape<_8>>{}));
 using packed_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, uint8_t>{},
                                              Layout<Shape<_2, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _16>>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned; else cp.async of 4 bytes where a tensor's rows are
-// 4-byte aligned; else single elements, of which tl::copy_tile stores a thread's neighbours to shared memory
-// together
+// accesses of up to 16 bytes where all rows are 16-byte aligned; else cp.async of 4 bytes where the rows of all
+// tensors that it loads are 4-byte aligned; else single elements, of which tl::copy_tile stores a thread's
+// neighbours to shared memory together
 template <class Alignment> struct Copies {
-  using scales_copy =
-      tl::WordsOrElements<decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, half_t>{},
-                                                   Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _2>>{})),
-                          decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
-                                                   Layout<Shape<_8, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}))>;
-  using zeros_copy =
-      tl::WordsOrElements<decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, uint8_t>{},
-                                                   Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _4>>{})),
-                          decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
-                                                   Layout<Shape<_8, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _16>>{}))>;
+  using scales_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
+                                               Layout<Shape<_8, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
+  using zeros_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
+                                              Layout<Shape<_8, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _16>>{}));
+};
+template <> struct Copies<tl::Aligned<4>> {
+  using scales_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, half_t>{},
+                                               Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _2>>{}));
+  using zeros_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, uint8_t>{},
+                                              Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _4>>{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
   using scales_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
@@ -277,8 +277,9 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   if (!tl::aligned<16>(X, W, S, Z) || !tl::aligned<2>(Y)) return TL_MISALIGNED;
   // Accesses of S and Z have up to 16 bytes where all of these rows are 16-byte aligned; else they are narrower
   // [vector.tensor.alignment-dispatch]
-  const auto chosen =
-      K / group_size % 16 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
+  const auto chosen = K / group_size % 16 == 0  ? dequant_gemv_kernel<tl::Aligned<16>>
+                      : K / group_size % 4 == 0 ? dequant_gemv_kernel<tl::Aligned<4>>
+                                                : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const half_t*>(S),

@@ -93,21 +93,20 @@ using packed_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>
                                                   Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
 using packed_load = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, uint8_t>{},
                                              Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
-// accesses of up to 16 bytes where all rows are 16-byte aligned; else cp.async of 4 bytes where a tensor's rows are
-// 4-byte aligned; else single elements, of which tl::copy_tile stores a thread's neighbours to shared memory
-// together
+// accesses of up to 16 bytes where all rows are 16-byte aligned; else cp.async of 4 bytes where the rows of all
+// tensors that it loads are 4-byte aligned; else single elements, of which tl::copy_tile stores a thread's
+// neighbours to shared memory together
 template <class Alignment> struct Copies {
   using x_copy =
-      tl::WordsOrElements<decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, int8_t>{},
-                                                   Layout<Shape<_64>>{}, Layout<Shape<_4>>{})),
-                          decltype(make_tiled_copy(Copy_Atom<UniversalCopy<int8_t>, int8_t>{}, Layout<Shape<_64>>{},
-                                                   Layout<Shape<_16>>{}))>;
-  using W_shared_copy =
-      tl::WordsOrElements<decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, uint8_t>{},
-                                                   Layout<Shape<_1, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _4>>{})),
-                          decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
-                                                   Layout<Shape<_4, _16>, Stride<_16, _1>>{},
-                                                   Layout<Shape<_1, _16>>{}))>;
+      decltype(make_tiled_copy(Copy_Atom<UniversalCopy<int8_t>, int8_t>{}, Layout<Shape<_64>>{}, Layout<Shape<_16>>{}));
+  using W_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint8_t>, uint8_t>{},
+                                                 Layout<Shape<_4, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _16>>{}));
+};
+template <> struct Copies<tl::Aligned<4>> {
+  using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, int8_t>{},
+                                          Layout<Shape<_64>>{}, Layout<Shape<_4>>{}));
+  using W_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>, uint8_t>{},
+                                                 Layout<Shape<_1, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _4>>{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
   using x_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, int8_t>{},
@@ -216,7 +215,9 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
   if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
   // Accesses of X and W have up to 16 bytes where all of these rows are 16-byte aligned; else they are narrower
   // [vector.tensor.alignment-dispatch]
-  const auto chosen = K % 64 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
+  const auto chosen = K % 64 == 0   ? w2a8_gemv_kernel<tl::Aligned<16>>
+                      : K % 16 == 0 ? w2a8_gemv_kernel<tl::Aligned<4>>
+                                    : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(X),
                             static_cast<const uint8_t*>(W), static_cast<int*>(Y), M, N, K);

@@ -396,7 +396,10 @@ def _choice(written: Written, style: Style) -> tuple[Declaration, ...]:
         f"{style.unaligned}  [{rule_of_rows(resolved)}]"
     )
     kernel = resolved.function
-    text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED}<{bytes_}>> : {kernel}<{ANY_ALIGNMENT}>;"
+    otherwise = f"{kernel}<{ANY_ALIGNMENT}>"
+    if words := [f"{printer.text(each.value)} % {each.of} == 0" for each in style.word_multiples(resolved)]:
+        otherwise = f"{' && '.join(words)} ? {kernel}<{ALIGNED}<4>> : {otherwise}"
+    text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED}<{bytes_}>> : {otherwise};"
     return (Declaration(text, tuple(wrapped(comment, BODY_WIDTH))),)
 
 

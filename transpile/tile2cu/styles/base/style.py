@@ -67,6 +67,11 @@ class Style(Protocol):
     def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
         """More conditions on run-time sizes under which the launcher chooses 16-byte accesses."""
 
+    def word_multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
+        """Conditions on run-time sizes under which the launcher chooses an instance of 4-byte accesses, where it does
+        not choose the one for aligned rows; none without such an instance.
+        """
+
     def seen(self, target: Target) -> Target:
         """The target as the style's vocabulary reaches it: rules decide for no instruction that it has no words for."""
 

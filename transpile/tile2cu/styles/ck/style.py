@@ -46,6 +46,10 @@ class Ck:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""
         return RESERVED | (constants & names_in(ALL_NAMES))
 
+    def word_multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
+        """None: other rows are accessed by single elements."""
+        return ()
+
     def seen(self, target: Target) -> Target:
         """Without gfx950's loads from global memory to LDS, and its transposing reads of LDS."""
         return support.seen(target)

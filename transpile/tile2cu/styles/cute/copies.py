@@ -23,11 +23,14 @@ ByThreads = (
 
 @dataclass(frozen=True, kw_only=True)
 class CopyType:
-    """A tiled copy's name, and its types in the kernel's instance for rows that start at 16 bytes, and in the other."""
+    """A tiled copy's name, and its types in the kernel's instances: for rows that start at multiples of 16 bytes, of 4
+    bytes, which not all kernels have, and others.
+    """
 
     name: str
     aligned: str
     other: str
+    by_words: str
     packs: bool = False  # whether the other one stores a thread's neighbours to shared memory together
 
 
@@ -203,14 +206,26 @@ class Copies:
         parts = wide if packs and by_vectors else narrow
         other = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {parts}))"
         aligned = f"decltype(make_tiled_copy(Copy_Atom<{atom}, {element}>{{}}, {wide}))"
-        in_word = WORD // tensor.dtype.bytes
-        if asynchronous and in_word > 1 and (by_words := copy_threads(extents, in_word, threads)) is not None:
-            copy = f"decltype(make_tiled_copy(Copy_Atom<{words.CP_ASYNC_WORD}, {element}>{{}}, {by_words}))"
-            other = f"{words.WORDS_OR_ELEMENTS}<{copy}, {other}>"
-        name = self._add(wish, aligned if by_vectors else other, other, place, vector)
+        always, by_instance = self._starts_of_rows(place, vector) if by_vectors else (False, False)
+        by_words, rows_of_words = self._by_words(tensor, place, extents) if asynchronous else ("", False)
+        other = aligned if always else by_words if rows_of_words else other
+        by_words = by_words if not always and by_words else other
+        name = self._named(wish, aligned if by_instance else by_words, other, by_words)
         if packs and by_vectors:
             self.types = [replace(each, packs=True) if each.name == name else each for each in self.types]
         return name
+
+    def _by_words(self, tensor: Buffer, place: Place, extents: tuple[int, ...]) -> tuple[str, bool]:
+        """A tiled copy by cp.async of 4 bytes, of several elements, and whether rows start at words in every instance;
+        empty where they do in none.
+        """
+        in_word = WORD // tensor.dtype.bytes
+        threads = copy_threads(extents, in_word, self.plan.launch.threads) if in_word > 1 else None
+        always, by_instance = self._starts_of_rows(place, in_word)
+        if threads is None or not (always or by_instance):
+            return "", False
+        element = in_cute(tensor.dtype.cpp)
+        return f"decltype(make_tiled_copy(Copy_Atom<{words.CP_ASYNC_WORD}, {element}>{{}}, {threads}))", always
 
     def _row_bytes(self, tile: Buffer) -> int:
         """The distance of a shared tile's rows."""
@@ -421,11 +436,13 @@ class Copies:
             other = aligned
         return self._named(wish, aligned, other)
 
-    def _named(self, wish: str, aligned: str, other: str) -> str:
+    def _named(self, wish: str, aligned: str, other: str, by_words: str = "") -> str:
         """The name of a tiled copy, whose types these are."""
-        found = next((each for each in self.types if (each.aligned, each.other) == (aligned, other)), None)
+        of = (aligned, other, by_words or other)
+        found = next((each for each in self.types if (each.aligned, each.other, each.by_words) == of), None)
         if found is None:
-            found = CopyType(name=self.printer.names.fresh(wish), aligned=aligned, other=other)
+            name = self.printer.names.fresh(wish)
+            found = CopyType(name=name, aligned=aligned, other=other, by_words=by_words or other)
             self.types.append(found)
         return found.name
 

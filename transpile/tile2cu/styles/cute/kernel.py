@@ -43,7 +43,7 @@ from tile2cu.styles.cute.producer import Role
 from tile2cu.styles.cute.reductions import Reductions
 from tile2cu.styles.cute.shared import SharedTiles
 from tile2cu.styles.cute.support import unsupported
-from tile2cu.styles.cute.types import SUPPORTED
+from tile2cu.styles.cute.types import SUPPORTED, WORD
 
 OfProducer = (
     producer_ops.Produce
@@ -134,7 +134,8 @@ class CuteKernel(Parts):
 
     @property
     def _copies_by_instance(self) -> tuple[CopyType, ...]:
-        return tuple(each for each in self.copies.types if self.by_instance and each.aligned != each.other)
+        types = self.copies.types if self.by_instance else []
+        return tuple(each for each in types if len({each.aligned, each.other, each.by_words}) > 1)
 
     def _copies(self) -> Iterator[Declaration]:
         """The tiled copies; those that differ between the instances of which the launcher chooses, of either one."""
@@ -146,14 +147,21 @@ class CuteKernel(Parts):
             return
         bytes_ = self.plan.tensors.instance
         about = f"accesses of up to {bytes_} bytes where all rows are {bytes_}-byte aligned; else "
-        if any(words.WORDS_OR_ELEMENTS in each.other for each in types):
-            about += "cp.async of 4 bytes where a tensor's rows are 4-byte aligned; else "
+        by_words = any(each.by_words != each.other for each in types)
+        if by_words:
+            about += (
+                f"cp.async of {WORD} bytes where the rows of all tensors that it loads are {WORD}-byte aligned; else "
+            )
         about += "single elements"
         if any(each.packs for each in types):
             about += f", of which {words.COPY_TILE} stores a thread's neighbours to shared memory together"
         yield Declaration("template <class Alignment> struct Copies {", tuple(wrapped(about)))
         yield from (Declaration(f"using {each.name} = {each.other};") for each in types)
         yield Declaration("};")
+        if by_words:
+            yield Declaration(f"template <> struct Copies<{ALIGNED}<{WORD}>> {{")
+            yield from (Declaration(f"using {each.name} = {each.by_words};") for each in types)
+            yield Declaration("};")
         yield Declaration(f"template <> struct Copies<{ALIGNED}<{bytes_}>> {{")
         yield from (Declaration(f"using {each.name} = {each.aligned};") for each in types)
         yield Declaration("};")

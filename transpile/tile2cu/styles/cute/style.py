@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 
 from tile2cu.analysis.uses import statements
-from tile2cu.core.decisions import CALL, INSTRUCTION
+from tile2cu.core.decisions import CALL, INSTRUCTION, ROW_ALIGNMENT_IF
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Copy, Gemm, Program, Scope
-from tile2cu.core.schedule import Multiple
+from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.kernel import kernel
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
+from tile2cu.plan.tensors import instance_alignment
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import has_tv_layout
@@ -21,7 +22,7 @@ from tile2cu.styles.base.view import KernelParts, Limit
 from tile2cu.styles.cute import maps as map_texts
 from tile2cu.styles.cute import support
 from tile2cu.styles.cute.kernel import CuteKernel
-from tile2cu.styles.cute.types import TYPES
+from tile2cu.styles.cute.types import TYPES, WORD
 from tile2cu.styles.cute.vocabulary import ALL_NAMES, RESERVED
 from tile2cu.targets import Target
 
@@ -63,6 +64,14 @@ class Cute:
     def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
         """None besides those of rows."""
         return ()
+
+    def word_multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
+        """That the rows of all tensors which cp.async loads start at multiples of 4 bytes."""
+        copies = (op for op in statements(resolved.launch.body, Copy) if resolved.facts.get(op, CALL) == "copy_async")
+        tensors = dict.fromkeys(op.src.buffer for op in copies if resolved.row_alignment(op.src.buffer) == 0)
+        asked = ((each, resolved.facts.get(each, ROW_ALIGNMENT_IF)) for each in tensors if each.dtype.bits < WORD * 8)
+        rows = (Multiple(found.value, each.dtype.elements_in(WORD)) for each, found in asked if found is not None)
+        return strictest(rows) if instance_alignment(resolved) > WORD else ()
 
     def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
         """One header, which includes CuTe's; for TMA and wgmma another, one for warpgroups that alternate, and one for

@@ -88,7 +88,6 @@ WARP_SIZE = "tl::warp_size"
 WGMMA = "tl::wgmma"
 WGMMA_SLAB = "tl::wgmma_slab"
 WITHIN = "tl::within"
-WORDS_OR_ELEMENTS = "tl::WordsOrElements"
 CP_ASYNC_WORD = "SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>"
 EVICT = {"evict_first": "tl::LoadEvictFirst", "evict_last": "tl::LoadEvictLast"}
 REDUCTIONS = {

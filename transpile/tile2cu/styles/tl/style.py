@@ -66,6 +66,10 @@ class Tl:
         """None: all names of headers/tl are qualified."""
         return frozenset()
 
+    def word_multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
+        """None: each copy asks at run time how its rows start."""
+        return ()
+
     def seen(self, target: Target) -> Target:
         """All of it."""
         return target
