@@ -1,9 +1,9 @@
-"""The arguments of a corpus's kernels: from the driver in the kernel's file, or in a related file, as -D options."""
+"""The files of a corpus, and the arguments of their kernels: from the driver in the file, or in a related one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +17,22 @@ GIVEN = Path(__file__).with_name("given.json")
 STRANGERS = Path(__file__).with_name("strangers.json")
 _ARGUMENTS = ("of callers", "chosen")
 
+# Names that only machines have which tile2cu does not translate for: Blackwell's tensor memory, AMD's matrix cores.
+FOREIGN = ("tcgen05", "alloc_tmem", "MatrixCore", "mfma", "metal", "iket")
+
 _Found = TypeVar("_Found")
+
+
+def files(folder: Path, only: str = "", parts: tuple[str, ...] = (".",)) -> Iterator[Path]:
+    """The files below a folder, or `parts` of it, that have kernels for the targets we know."""
+    found = (path for part in parts for path in (folder / part).rglob("*.py") if path.is_file())
+    for path in sorted(found):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        has_kernels = "T.Kernel" in text or "T.prim_func" in text
+        if path.relative_to(folder).as_posix().startswith(left_out()):
+            continue
+        if only in str(path) and has_kernels and not any(word in text for word in FOREIGN):
+            yield path
 
 
 def with_arguments(path: Path, text: str, name: str, make: Callable[[Mapping[str, object]], _Found]) -> _Found:

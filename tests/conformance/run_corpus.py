@@ -32,7 +32,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime"), str(ROOT)]
 
-from tests.conformance.drivers import left_out, repositories, with_arguments  # noqa: E402
+from tests.conformance.drivers import files, repositories, with_arguments  # noqa: E402
 from tests.conformance.reasons import REASONS, UNKNOWN, with_reason  # noqa: E402
 from tile2cu.api import emit_text  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
@@ -60,8 +60,6 @@ _MARKS = {
 }
 # What one kernel's build and runs may take, in seconds.
 RUN_SECONDS = 400
-# Names that only machines have which tile2cu does not translate for: Blackwell's tensor memory, AMD's matrix cores.
-FOREIGN = ("tcgen05", "alloc_tmem", "MatrixCore", "mfma", "metal", "iket")
 
 
 @dataclass(frozen=True)
@@ -82,18 +80,6 @@ class Row:
     @property
     def name(self) -> str:
         return f"{self.file}::{self.kernel}" if self.kernel else self.file
-
-
-def files(folder: Path, only: str = "", parts: tuple[str, ...] = (".",)) -> Iterator[Path]:
-    """The files below a folder, or `parts` of it, that have kernels for the targets we know."""
-    found = (path for part in parts for path in (folder / part).rglob("*.py") if path.is_file())
-    for path in sorted(found):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        has_kernels = "T.Kernel" in text or "T.prim_func" in text
-        if path.relative_to(folder).as_posix().startswith(left_out()):
-            continue
-        if only in str(path) and has_kernels and not any(word in text for word in FOREIGN):
-            yield path
 
 
 def emit_file(path: Path, folder: Path, target: Target, out: Path, style: str = "tl") -> Iterator[Row]:

@@ -103,6 +103,11 @@ class Pipeline:
         return tuple(load for load in self.loads if isinstance(load, Copy))
 
     @property
+    def gathers(self) -> bool:
+        """Whether a load gathers rows."""
+        return any(load.row is not None for load in self.copies)
+
+    @property
     def buffers(self) -> tuple[Buffer, ...]:
         """The multi-buffered tiles."""
         return tuple(load.dst.buffer for load in self.copies)
@@ -357,8 +362,9 @@ class MmaInFlight(Schedule):
 class PingPong(Schedule):
     """Iterations that two warpgroups take alternately (ping-pong), except for the last GEMM, whose columns they share.
 
-    An iteration consists of `own_mmas`, `between` and `store`, a copy of their result to a shared tile, which one
-    warpgroup runs, and `late` and `second`, a GEMM of that tile, which both run. The warpgroups exchange
+    An iteration consists of `before`, `own_mmas`, `between` and `store`, a copy of their result to a shared tile, which
+    one warpgroup runs, and `late` and `second`, a GEMM of that tile, which both run. What is `before` the MMAs runs
+    while their tiles are loaded. The warpgroups exchange
     `row_values` with the tile. Of the `running` sum each thread keeps a partial sum; its update is one of
     `late`. Both run the statements `recomputed` of `between`, which compute values per row from exchanged ones. The
     `factor` of the rows is computed by the first of `late`; where it is 1 in all rows of a warp, it is skipped.
@@ -373,11 +379,12 @@ class PingPong(Schedule):
     running: DeferredReduction | None = None
     recomputed: tuple[Stmt, ...] = ()
     factor: RowFactor | None = None
+    before: tuple[Stmt, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:
         summed = (self.running.reduce,) if self.running is not None else ()
-        own = (*self.own_mmas, *self.between, self.store, *summed)
+        own = (*self.before, *self.own_mmas, *self.between, self.store, *summed)
         return (*Step.each(*own, by=By.OWNER), *Step.each(*self.late, self.second))
 
     @property

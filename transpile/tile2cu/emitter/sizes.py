@@ -310,7 +310,8 @@ def _ahead_about(pipeline: Pipeline) -> str:
         return f"{pipeline.depth} stages, the last in registers: one tile is used{stored}, one is loaded"
     if pipeline.producer:
         stages = {1: "one stage"}.get(pipeline.stages, f"{pipeline.stages} stages")
-        return f"TMA fills up to {stages} before iteration 0, then each stage that the consumers have released"
+        who = "the producer" if pipeline.gathers else "TMA"
+        return f"{who} fills up to {stages} before iteration 0, then each stage that the consumers have released"
     ahead = pipeline.stages - 1
     tiles = {0: "no tile", 1: "one tile"}.get(ahead, f"{ahead} tiles")
     return f"{tiles} in flight while one is used"

@@ -175,6 +175,9 @@ FOR_PRODUCERS: tuple[Pass, ...] = (
     Pass(name="prefetch-rows", run=prefetched_rows, when=_has_tma),
 )
 
+GATHER_BY_PRODUCER = Pass(
+    name="gather-rows", run=lambda launch: loops_that_gather(launch, by_tensors=True), when=_has_wgmma
+)
 GATHER_ROWS = Pass(name="gather-rows", run=loops_that_gather, when=_has_cp_async)
 
 STAGE_THROUGH_SHARED = "stage-through-shared"

@@ -16,7 +16,7 @@ from tile2cu.passes.transposed_stores import start_of
 GATHERED = "rewrite.loop.gathered-rows"
 
 
-def loops_that_gather(launch: Launch) -> Launch:
+def loops_that_gather(launch: Launch, *, by_tensors: bool = False) -> Launch:
     """The launch whose pipelined loops gather rows by copies, where elementwise loops did nothing else.
 
         for i, j in T.Parallel(64, 32):                     row i of tile is A[rows[i], 32 * k : 32 * k + 32], or zero
@@ -25,13 +25,14 @@ def loops_that_gather(launch: Launch) -> Launch:
 
     Only where the copy can be prefetched: in its own iteration it would gain nothing. And only where integers and
     shared memory select the rows: otherwise a thread that issues copies would first wait for a tensor (measured on an
-    H200: benchmarks/RESULTS.md, 'Rows that a loop gathers').
+    H200: benchmarks/RESULTS.md, 'Rows that a loop gathers'). A producer's threads may wait: `by_tensors`, for loops
+    whose iterations two warpgroups take alternately (`pipeline.loop.ping-pong`), tensors select rows, too.
     """
     if launch.groups > 1:
         return launch
     loops = pipelined_loops(launch)
     for op in [op for loop in loops if loop.num_stages > 1 for op in statements(loop.body, Parallel, below=False)]:
-        copy = _copy(op)
+        copy = _copy(op, by_tensors)
         if copy is not None:
             launch = _if_prefetched(op, copy, launch)
     return launch
@@ -46,7 +47,7 @@ def _if_prefetched(op: Parallel, copy: Copy, launch: Launch) -> Launch:
     return launch if because else changed
 
 
-def _copy(op: Parallel) -> Copy | None:
+def _copy(op: Parallel, by_tensors: bool) -> Copy | None:
     """The copy of rows that a loop is; None for other loops."""
     *lets, store = op.body
     if not isinstance(store, Store) or store.op or store.indices != op.vars or len(op.vars) != 2 or op.laid_out:
@@ -67,7 +68,8 @@ def _copy(op: Parallel) -> Copy | None:
         return None
     if tensor.scope is not Scope.GLOBAL or tensor.dtype.is_packed:
         return None
-    if not all(_is_of_row(part, col) for position in (start, *positions) for part in walk(position)):
+    scopes = (Scope.SHARED, Scope.GLOBAL) if by_tensors else (Scope.SHARED,)
+    if not all(_is_of_row(part, col, scopes) for position in (start, *positions) for part in walk(position)):
         return None
     ones = [Range(start=position, extent=int_const(1)) for position in element.indices[:-1]]
     ranges = (*ones, Range(start=start, extent=op.extents[1]))
@@ -76,9 +78,9 @@ def _copy(op: Parallel) -> Copy | None:
     return Copy(src=src, dst=whole(tile, op), row=row, when=joined("and", conditions), span=op.span, comments=about)
 
 
-def _is_of_row(part: Expr, col: Var) -> bool:
-    """Whether any thread can compute this once per row: from neither its column, registers nor global memory."""
+def _is_of_row(part: Expr, col: Var, scopes: tuple[Scope, ...]) -> bool:
+    """Whether any thread can compute this once per row: from neither its column nor registers, but from `scopes`."""
     if isinstance(part, Load):
-        return isinstance(part.buffer, Buffer) and part.buffer.scope is Scope.SHARED
+        return isinstance(part.buffer, Buffer) and part.buffer.scope in scopes
     in_steps = isinstance(part, Call) and part.function.startswith("atomic")
     return part != col and not in_steps and not isinstance(part, Address)

@@ -19,6 +19,7 @@ from tile2cu.plan.ping_pong_ops import (
     ClearPartial,
     CopyRegisters,
     Event,
+    FenceGathered,
     HandOver,
     IfNext,
     MmaOfSlabs,
@@ -129,9 +130,9 @@ class Alternation:
         return self.op.var in effects_of(body).scalars_read
 
     def products(self) -> PingPongPart:
-        """The first MMAs, each of which waits for the slabs of its tile."""
+        """The first MMAs, each of which waits for the slabs of its tile, behind what runs meanwhile."""
         mmas = self.found.own_mmas
-        block = _started(self.lower(mmas, self.where), mmas, self.slabs)
+        block = _started(self.lower((*self.found.before, *mmas), self.where), mmas, self.slabs)
         return PingPongPart(kind=PingPongKind.START_OWN, tile=mmas[0].c.buffer, contents=(block,), asks=True)
 
     def sent(self) -> PingPongPart:
@@ -149,7 +150,10 @@ class Alternation:
     def received(self) -> PingPongPart:
         """What an iteration of the other warpgroup leaves; values per row that follow from it are computed."""
         found, (_, now) = self.found, operands_of(self.found)
-        body: list[Block | ops.Op] = [AwaitSignal(source=found.store, event=Event.STORED), *self._taken()]
+        body: list[Block | ops.Op] = [AwaitSignal(source=found.store, event=Event.STORED)]
+        if self.slabs[0].gathered:
+            body.append(FenceGathered(source=found.store))
+        body += self._taken()
         body.append(TakeOver(source=found.store, fragment=now, through=found.tile.name))
         if found.running is not None:
             body.append(ClearPartial(source=found.store, tile=found.running.reduce.dst))
@@ -229,7 +233,8 @@ def _started(block: Block, mmas: tuple[Stmt, ...], slabs: tuple[Slabs, ...]) -> 
             return each
         own = [part for part in slabs if part.tile is each.op.b.buffer]
         waits = range(own[0].first, own[-1].last + 1)
-        return replace(each, op=MmaOfSlabs(source=each.source, mma=replace(each.op, starts=True), slabs=waits))
+        mma = replace(each.op, starts=True)
+        return replace(each, op=MmaOfSlabs(source=each.source, mma=mma, slabs=waits, gathered=own[0].gathered))
 
     return mapped(block, start)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.program import Buffer
-from tile2cu.plan.copy_ops import TmaLoad
+from tile2cu.plan.copy_ops import GatherRows, TmaLoad
 from tile2cu.plan.ops import Mma, Op
 from tile2cu.plan.producer_ops import Do, Iterations, Rescale
 from tile2cu.plan.slabs import Slabs, parts_of_stage
@@ -41,7 +41,7 @@ class LoadSlabs(Op):
     Before the first of the `slabs` that a warpgroup releases, which is in `acquires`, it waits for that release.
     """
 
-    load: TmaLoad
+    load: TmaLoad | GatherRows
     stages: int
     slabs: tuple[Slabs, ...]
     acquires: tuple[Slabs, ...]
@@ -49,10 +49,19 @@ class LoadSlabs(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MmaOfSlabs(Op):
-    """An MMA that is started slab by slab of its operand B, each of the stage's `slabs` after it has arrived."""
+    """An MMA that is started slab by slab of its operand B, each of the stage's `slabs` after it has arrived.
+
+    Threads have written `gathered` slabs, by the generic proxy: a fence is between their arrival and wgmma.
+    """
 
     mma: Mma
     slabs: range
+    gathered: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FenceGathered(Op):
+    """What threads have written to shared memory, as this one knows, comes before its later wgmmas read it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,7 +103,7 @@ class AddUp(Op):
     through: str
 
 
-Exchange = Signal | AwaitSignal | HandOver | TakeOver | CopyRegisters | ClearPartial | AddUp
+Exchange = Signal | AwaitSignal | FenceGathered | HandOver | TakeOver | CopyRegisters | ClearPartial | AddUp
 
 
 # -- what a warpgroup does of an iteration, and in which

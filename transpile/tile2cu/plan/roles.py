@@ -29,7 +29,7 @@ from tile2cu.core.expr import Load
 from tile2cu.core.program import Buffer, Copy, Loop, Stmt
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan.body import Lowering
-from tile2cu.plan.copy_ops import TmaLoad
+from tile2cu.plan.copy_ops import GatherRows, TmaLoad
 from tile2cu.plan.order import read_before_sum
 from tile2cu.plan.ping_pong_ops import LoadSlabs
 from tile2cu.plan.producer import iterations_of, rings_of
@@ -71,6 +71,11 @@ class SlabbedStages:
     @property
     def total(self) -> int:
         return self.slabs[-1].last + 1
+
+    @property
+    def gathered(self) -> bool:
+        """Whether all threads of the producer's warpgroup load them."""
+        return self.slabs[0].gathered
 
     @property
     def parts(self) -> tuple[range, range]:
@@ -201,10 +206,11 @@ def _by_slabs(loads: Block, stages: SlabbedStages, count: int) -> Block:
     """Loads of tiles slab by slab, behind the waits for the warpgroups that have used the stage."""
 
     def change(each: Statement) -> Statement:
-        if not isinstance(each.op, TmaLoad):
+        if not isinstance(each.op, TmaLoad | GatherRows):
             return each
         load = each.op
-        slabs = tuple(part for part in stages.slabs if part.tile is load.dst)
+        tile = load.dst if isinstance(load, TmaLoad) else load.dst.region.buffer
+        slabs = tuple(part for part in stages.slabs if part.tile is tile)
         acquires = tuple(part for part in slabs if part in stages.acquired)
         alone = replace(load, claims=())
         own = LoadSlabs(

@@ -15,7 +15,8 @@ class Slabs:
     """`count` neighbouring slabs of `tile`, from its slab `start` on, which warpgroup `part` releases.
 
     In the stage they are slabs `first` to `last`, in the order of the loads. `columns` of the tile are in one slab.
-    The last MMA reads those that are `shared`, each warpgroup its own, the first MMAs read all.
+    The last MMA reads those that are `shared`, each warpgroup its own, the first MMAs read all. Their rows are
+    `gathered` by all threads of the producer's warpgroup, or loaded by TMA.
     """
 
     tile: Buffer
@@ -25,6 +26,7 @@ class Slabs:
     part: int
     columns: int
     shared: bool
+    gathered: bool
 
     @property
     def last(self) -> int:
@@ -63,6 +65,13 @@ def _slabs(shared: Buffer, pipeline: schedule.Pipeline, resolved: Resolved) -> I
             part = half if tile is shared else part
             columns = layout.extents[-1] // total
             yield Slabs(
-                tile=tile, first=first, start=start, count=count, part=part, columns=columns, shared=tile is shared
+                tile=tile,
+                first=first,
+                start=start,
+                count=count,
+                part=part,
+                columns=columns,
+                shared=tile is shared,
+                gathered=pipeline.gathers,
             )
             first, start = first + count, start + count

@@ -6,6 +6,7 @@ place in the order follows from them (order.py). `rules/__init__.py` lists all r
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
@@ -19,7 +20,9 @@ from tile2cu.core.decisions import (
     INSTEAD,
     LOADED_OPERAND,
     ONE_THREAD_PER_ELEMENT,
+    PIPELINE,
     REGISTER_OPERAND,
+    SCHEDULE,
     UNSTAGED,
     WARP_SPECIALISED,
 )
@@ -40,11 +43,13 @@ from tile2cu.core.program import (
     While,
 )
 from tile2cu.core.rebuild import with_instead
+from tile2cu.core.schedule import PingPong
 from tile2cu.passes import (
     AGREE_ON_BRANCHES,
     CLAIMS_OF_ASKED,
     COPY_OPERAND,
     FOR_PRODUCERS,
+    GATHER_BY_PRODUCER,
     GATHER_ROWS,
     HOLD_OPERAND,
     IN_PLACE_UPDATES,
@@ -328,13 +333,27 @@ def _with_gathers(
     program: Program, launch: Launch, needs: Needs, rules: tuple[Rule, ...], watch: Watch | None
 ) -> Context | None:
     """The decisions where loops that gather rows are prefetched; None where none can be, or the stages do not fit."""
-    gathering = GATHER_ROWS.applied(launch, needs, watch)
-    if gathering is None:
-        return None
-    try:
-        return _decided(program, gathering, needs.target, rules, watch)
-    except Tile2CuError:
-        return None  # diagnostics refer to the loops as the user wrote them
+    for each, by_producer in ((GATHER_BY_PRODUCER, True), (GATHER_ROWS, False)):
+        gathering = each.applied(launch, needs, watch)
+        if gathering is None:
+            continue
+        with suppress(Tile2CuError):  # diagnostics refer to the loops as the user wrote them
+            context = _decided(program, gathering, needs.target, rules, watch)
+            if _are_gathers_read(context, by_producer):
+                return context
+    return None
+
+
+def _are_gathers_read(context: Context, by_producer: bool) -> bool:
+    """Whether loops read rows as they are gathered: by all threads, if that suffices, or by a producer.
+
+    Two warpgroups that alternate are the only consumers of rows that a producer gathers.
+    """
+    loops = [op for op in context.statements if isinstance(op, Loop)]
+    pipelines = ((op, context.facts.get(op, PIPELINE)) for op in loops)
+    gathered = [(op, found.producer) for op, found in pipelines if found is not None and found.gathers]
+    alternate = all(isinstance(context.facts.get(op, SCHEDULE), PingPong) for op, producer in gathered if producer)
+    return alternate and (not by_producer or all(producer for _, producer in gathered))
 
 
 def _with_operand(context: Context, key: Key[str]) -> Gemm | None:

@@ -47,6 +47,7 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import Multiple, Pipeline, WarpSpecialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory.tensors import POINTER_BYTES
+from tile2cu.rules.mma.alternating import gathers_unsupported
 from tile2cu.rules.mma.warps import gathers_on_mma, mma_of, runs_on_wgmma
 from tile2cu.rules.mma.wgmma_support import (
     WARPGROUP,
@@ -295,17 +296,18 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
 def tma(op: Loop, context: Context) -> Iterator[Decision]:
     """The producer warp prefetches by TMA as many tiles as there are stages.
 
-    A tile of one dimension has few elements: the threads that use it load it in its iteration.
+    A tile of one dimension has few elements: the threads that use it load it in its iteration. Rows that a tensor
+    selects are gathered by cp.async, by all threads of a producer's warpgroup, for warpgroups that alternate
+    (`pipeline.loop.ping-pong`): TMA has no load of rows that are not neighbours.
 
     Gives: the pipeline, and the number of stages of each prefetched tile.
     """
     pipeline = pipeline_of(op, context.launch, producer=True)
     if pipeline is not None and is_specialised(context):
         yield op, PIPELINE, pipeline
-        for load in pipeline.loads:
-            if isinstance(load, Copy):
-                yield load.dst.buffer, STAGES, pipeline.stages
-                yield load, CALL, "tma_load"
+        for load in pipeline.copies:
+            yield load.dst.buffer, STAGES, pipeline.stages
+            yield load, CALL, "tma_load" if load.row is None else "copy_async"
         for line in prefetchable_vectors(op, context.launch):
             yield rejected(
                 line, NO_TMA, "its tile has one dimension, and TMA's have two", "load rows of two dimensions"
@@ -398,7 +400,8 @@ def _why_not(launch: Launch, context: Context) -> str:
     causes = [cause for loop, pipeline in found for cause in _loop_unsupported(loop, pipeline, found, launch)]
     causes += _gemms_unsupported(loops, launch, context)
     causes += [_scan_unsupported(op) for op in context.statements if isinstance(op, Scan)]
-    loads = (load for _, pipeline in found for load in pipeline.loads if isinstance(load, Copy))
+    causes += [gathers_unsupported(pipeline, launch, context.bounds) for _, pipeline in found]
+    loads = (load for _, pipeline in found for load in pipeline.copies if load.row is None)
     return next(filter(None, (*causes, *(load_unsupported(load, context.bounds) for load in loads))), "")
 
 
@@ -510,11 +513,11 @@ def has_swizzle(tile: Buffer) -> bool:
 
 
 def producer_loads(context: Context) -> tuple[Copy, ...]:
-    """The copies that the producer warp issues; none without one."""
+    """The copies that the producer warp issues by TMA; none without one."""
     if not is_specialised(context):
         return ()
     pipelines = (pipeline_of(op, context.launch, producer=True) for op in context.statements if isinstance(op, Loop))
-    return tuple(op for found in pipelines if found for op in found.loads if isinstance(op, Copy))
+    return tuple(op for found in pipelines if found for op in found.copies if op.row is None)
 
 
 def load_unsupported(load: Copy, bounds: Bounds) -> str:

@@ -15,12 +15,13 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.control import places_of_operations
-from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, statements, using, written_in
+from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, using, written_in
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import PingPong, Pipeline, RowFactor
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.mma.alternating import GROUPS, shares_columns_of_last
 from tile2cu.rules.mma.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.mma.wgmma_support import split_of
 from tile2cu.rules.schedule.candidates import why_unsuitable
@@ -41,7 +42,6 @@ for k in T.Pipelined(4, num_stages=2):
     T.copy(S, S_shared)
     T.gemm(S_shared, KV_shared, O, policy=T.GemmWarpPolicy.FullCol)
 """
-_GROUPS = 2
 _WARPGROUP = 128
 _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # statements that one warpgroup can run in its iterations
 
@@ -58,16 +58,18 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # statements that one warp
 def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
     """Two warpgroups that share the columns of an iteration's last GEMM take the rest of the iterations alternately.
 
+    Statements in front of the first GEMMs, such as a mask that indices decide, run while the tiles are loaded.
+
     If they shared the first GEMMs, too, each would read the whole A operand for half of the columns, and both would
     synchronise for every reduction. Instead each computes these GEMMs in its own iterations, while the other one
     multiplies, and passes the last GEMM's operand through the shared tile that the user allocated for it.
 
     Gives: the parts of an iteration and their order; for a running sum, that each thread keeps a partial sum.
     """
-    if warpgroups(context.launch) != _GROUPS or not all_on_wgmma(op, context) or not is_at_top(op, context.launch):
+    if warpgroups(context.launch) != GROUPS or not all_on_wgmma(op, context) or not is_at_top(op, context.launch):
         return
     pipeline = pipeline_of(op, context.launch, producer=True)
-    if pipeline is None or not _shares_columns_of_last(pipeline):
+    if pipeline is None or not shares_columns_of_last(pipeline):
         return
     found = _ping_pong(op, pipeline, context)
     if isinstance(found, PingPong):
@@ -81,19 +83,9 @@ class _Unsupported:
     because: str
 
 
-def _shares_columns_of_last(pipeline: Pipeline) -> bool:
-    """Whether an iteration ends with a GEMM of a tile that it computes, whose columns two warpgroups share."""
-    second = pipeline.body[-1]
-    if not isinstance(second, Gemm) or second.a.buffer.scope is not Scope.SHARED or second.a.buffer in pipeline.buffers:
-        return False
-    split = split_of(second, _GROUPS)
-    mmas = tuple(statements(pipeline.body, Gemm, below=False))
-    return len(mmas) > 1 and split is not None and split.n == _GROUPS
-
-
 def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _Unsupported:
     """The schedule of the alternating warpgroups, or why there is none."""
-    if pipeline.stages < _GROUPS:  # a warpgroup's tile would wait for the other one's to be released, and that for it
+    if pipeline.stages < GROUPS:  # a warpgroup's tile would wait for the other one's to be released, and that for it
         return _Unsupported("each warpgroup needs a stage of its own")
     *before, second = pipeline.body
     assert isinstance(second, Gemm)
@@ -109,7 +101,9 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
         return _Unsupported(f"`{tile.name}` is not a 16-bit tile that only the last GEMM reads")
     mmas = tuple(op for op in own if isinstance(op, Gemm))
     lets = tuple(op for op in own if isinstance(op, Let))
-    between = tuple(op for op in own if op not in mmas and op is not store)
+    last = max((position for position, op in enumerate(own) if op in mmas), default=-1)
+    early = tuple(op for op in own[:last] if not isinstance(op, Gemm | Let))
+    between = tuple(op for op in own if op not in (*mmas, *early) and op is not store)
     if reason := _why_not_alone(own, store, mmas, lets, pipeline, context):
         return _Unsupported(reason)
     if any(not isinstance(op, Parallel) for op in late) or _use((*late, second), lets):
@@ -118,7 +112,7 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
     if running is not None:
         between = tuple(op for op in between if op not in (running.reduce, running.update))
         late = (running.update, *late)
-    row_values = _exchanged((*mmas, *between), late, pipeline, context)
+    row_values = _exchanged((*early, *mmas, *between), late, pipeline, context)
     if isinstance(row_values, _Unsupported):
         return row_values
     recomputed = _recomputed(between, row_values, lets)
@@ -135,6 +129,7 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
         running=running,
         recomputed=tuple(op for op in recomputed if factor is None or op is not factor.op),
         factor=factor,
+        before=early,
     )
     because = why_unsuitable(found, loop, pipeline, context)
     return _Unsupported(because) if because else found
@@ -193,9 +188,8 @@ def _why_not_alone(
     context: Context,
 ) -> str:
     """Why one warpgroup cannot run its part of an iteration; empty if it can."""
-    last = max((position for position, op in enumerate(own) if op in mmas), default=-1)
-    if any(not isinstance(op, Gemm | Let) for op in own[: last + 1]) or _use(mmas, lets):
-        return "another statement is between the GEMMs"
+    if _use(mmas, lets):
+        return "the GEMMs use values that the iteration names"
     if not all(map(_is_own, own)):
         return "an iteration does more than compute fragments"
     for op in mmas:
@@ -207,7 +201,7 @@ def _why_not_alone(
     if [id(tile) for tile in pipeline.buffers] != [id(op.b.buffer) for op in mmas]:
         return "the first GEMMs do not read the loaded tiles in the order of the loads"
     written = written_in(context.launch.body)
-    touched = {buffer for op in own[last + 1 :] if op is not store for buffer in buffers_used(op)}
+    touched = {buffer for op in own if op not in (store, *mmas) for buffer in buffers_used(op)}
     changing = (tile for tile in touched if tile.scope is not Scope.GLOBAL or touches(written, tile))
     if any(tile.scope is not Scope.FRAGMENT for tile in changing):
         return "an iteration reads more than fragments and tensors that nothing writes"

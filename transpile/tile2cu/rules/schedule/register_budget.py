@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
-from tile2cu.analysis.uses import readers, statements
+from tile2cu.analysis.uses import pipelined_loops, readers, statements
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
@@ -48,6 +48,7 @@ _REGISTERS = 64 * 1024 // _WARPGROUP  # of an SM, per thread of a warpgroup, or 
 _SCHEDULERS = 4
 _RESERVED_BYTES = 1024
 _PRODUCER_REGISTERS = 24
+_GATHERING_REGISTERS = 40  # of a producer whose threads hold where their rows are
 _MOST_REGISTERS = 240  # the most that setmaxnreg grants
 _NAMED_REGISTERS = 255  # by an instruction
 _VECTOR_REGISTERS = 64  # of a loop whose iterations the compiler interleaves, as one that decodes weights
@@ -154,7 +155,7 @@ def _words_of(mma: Gemm, context: Context) -> int:
 def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
     """Where fragments of two or three warpgroups need more registers than an even share, the producer gives up its own.
 
-    The producer is then a whole warpgroup, since setmaxnreg works on warpgroups.
+    The producer is then a whole warpgroup, since setmaxnreg works on warpgroups. So it is where it gathers rows.
 
     Gives: the registers per thread of the producer and of a consumer; None for even shares.
     """
@@ -162,10 +163,10 @@ def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
         return
     groups = warpgroups(launch)
     even = _REGISTERS // (groups + 1)  # the registers of a producer warp count as those of a warpgroup
-    if groups == 1 or registers_of(launch, context) + OTHER_REGISTERS <= even:
+    if groups == 1 or (registers_of(launch, context) + OTHER_REGISTERS <= even and not _gathers(launch)):
         yield launch, REGISTER_SHARES, None
     else:
-        yield launch, REGISTER_SHARES, RegisterShares(_PRODUCER_REGISTERS, share(launch))
+        yield launch, REGISTER_SHARES, RegisterShares(_of_producer(launch), share(launch))
 
 
 def share(launch: Launch) -> int:
@@ -176,7 +177,17 @@ def share(launch: Launch) -> int:
     """
     groups = warpgroups(launch)
     started_with = _REGISTERS // (groups + 1) // 8 * 8 * (groups + 1)
-    return min((started_with - _PRODUCER_REGISTERS) // groups // 8 * 8, _MOST_REGISTERS)
+    return min((started_with - _of_producer(launch)) // groups // 8 * 8, _MOST_REGISTERS)
+
+
+def _of_producer(launch: Launch) -> int:
+    """The registers per thread that a producer keeps."""
+    return _GATHERING_REGISTERS if _gathers(launch) else _PRODUCER_REGISTERS
+
+
+def _gathers(launch: Launch) -> bool:
+    """Whether a producer, if there is one, gathers rows."""
+    return any(load.row is not None for loop in pipelined_loops(launch) for load in statements(loop.body, Copy))
 
 
 def registers_left(alternating: PingPong, launch: Launch) -> int:

@@ -13,8 +13,19 @@ from tile2cu.styles.base.vocabulary import ALLREDUCE_SUM, FRAGMENT_STORED, MMA_S
 _Row = tuple[str, str, str, str]
 _HEAD: _Row = ("barrier", "completed by", "waiting", "orders")
 _PRODUCER = "producer"
+_ARRIVALS_OF_TMA = "The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx)"
+_ARRIVALS_OF_GATHERS = (
+    "Each producer thread arrives when its copies to the slab are complete (cp.async.mbarrier.arrive.noinc)"
+)
 SLAB = "__n"  # the name of a slab's number
 _BY_TMA = "producer; TMA"
+_BY_GATHERS = "producer's threads"
+
+
+_FENCED = (
+    " cp.async writes by the generic proxy, wgmma reads by the async proxy: behind either wait is a proxy fence of the "
+    "threads that issue wgmma."
+)
 
 
 def barriers_name(ring: Ring, names: Names) -> str:
@@ -42,9 +53,10 @@ class SlabWords:
 
 def barrier_table(producer: Producer, names: Names, words: SlabWords) -> tuple[str, ...]:
     """A line for each barrier, under their heads, and what holds for all."""
+    gathered = producer.stages is not None and producer.stages.gathered
     about = (
-        "The producer's arrival announces the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each "
-        "consumer warp arrives once. TMA writes out-of-bounds elements as zeros."
+        f"{_ARRIVALS_OF_GATHERS if gathered else _ARRIVALS_OF_TMA}; each consumer warp arrives once. "
+        f"{'cp.async' if gathered else 'TMA'} writes out-of-bounds elements as zeros."
     )
     if producer.multicast:
         about += f" A cluster's first block multicasts the tiles that its blocks share  [{producer.multicast_rule}]"
@@ -88,7 +100,7 @@ def _of_slabs(stages: SlabbedStages, names: Names) -> Iterator[_Row]:
     shared = next(names(each.tile.name) for each in stages.slabs if each.shared)
     ranges = ", ".join(f"{numbers(part)} (g = {g})" for g, part in enumerate(stages.parts))
     slab = names(SLAB)
-    yield f"barriers.full[s][{slab}]", _BY_TMA, owner, f"RAW slab {slab}"
+    yield f"barriers.full[s][{slab}]", _BY_GATHERS if stages.gathered else _BY_TMA, owner, f"RAW slab {slab}"
     yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, f"WAR slabs {ranges}"
     yield (
         f"{MMA_STARTED}, even k",
@@ -111,6 +123,7 @@ def _about_slabs(stages: SlabbedStages, words: SlabWords, names: Names) -> Itera
     yield from table((("slabs of tile k", "read by", "released by"), *_slabs(stages, names)), BODY_WIDTH)
     ordinary = [f"{ALLREDUCE_SUM} (twice)"] * bool(stages.exchanged) + [SYNC_READERS] * bool(stages.reuses)
     behind = f", {listed(ordinary)} 1" if ordinary else ""
+    whose = "the producer's" if stages.gathered else "TMA's"
     behind += f" (NamedBarrier adds {words.reserved} to an event's)" if words.reserved else ""
     for about in (
         f"Tile k is in stage s = k % {count}. Consumers wait for the phase of full with parity k / {count} % 2, the "
@@ -119,8 +132,9 @@ def _about_slabs(stages: SlabbedStages, words: SlabWords, names: Names) -> Itera
         f"RAW: the owner of iteration k, warpgroup k % 2, waits for full[s][{slab}] before slab {slab} of {first} k. "
         f"The other warpgroup reads tile k only in {last} k, after it has waited at {FRAGMENT_STORED} k, at which "
         f"the owner arrives after {waited(first)}, so after all slabs have arrived. It needs no wait at full: the "
-        "owner's wait there and the named barrier order TMA's writes before its reads, as causality order is "
-        "transitive [PTX ISA, Memory Consistency Model].",
+        f"owner's wait there and the named barrier order {whose} writes "
+        "before its reads, as causality order is transitive [PTX ISA, Memory Consistency Model]."
+        f"{_FENCED * stages.gathered}",
         f"WAR: warpgroup g releases its slabs after {waited(last)}, the last of its own reads. The other one "
         f"reads them only in {first} k, as the owner: these reads are complete before it arrives at "
         f"{FRAGMENT_STORED} k, where g waits before {last} k.",

@@ -218,9 +218,9 @@ class PingPongLoop(ABC):
         handed = listed([names(op.own.name), *(names(each.name) for each in op.handed)])
         through = listed([names(op.tile.name), *(names(handed_name(each)) for each in op.handed)])
         send, receive = self.calls[PingPongKind.SEND], self.calls[PingPongKind.RECEIVE]
-        k = self.k
+        k, loads = self.k, "its rows" if op.slabs[0].gathered else "TMA"
         about = (
-            f"Ping-pong: the two warpgroups alternate. Warpgroup {k} % 2 owns iteration {k}: it waits for TMA, "
+            f"Ping-pong: the two warpgroups alternate. Warpgroup {k} % 2 owns iteration {k}: it waits for {loads}, "
             f"computes all of {first}, and passes {handed} to the other through {through}. Each adds the MMA of every "
             f"iteration to its own columns of {second}, with {now}, in registers, as operand A: MMAs of one "
             f"warpgroup overlap with what the other computes between its own  [{op.rule}]",
@@ -262,5 +262,5 @@ class PingPongLoop(ABC):
             step: self.loaded([load for load, at in found.loads.items() if at == step]) for step in range(last + 1)
         }
         rows = [(str(step), loads.get(step, ""), *(c.get(step, "") for c in columns)) for step in range(last + 1)]
-        head = ("step", "TMA", "warpgroup 0", "warpgroup 1")
+        head = ("step", "producer" if self.op.slabs[0].gathered else "TMA", "warpgroup 0", "warpgroup 1")
         return tuple(f"  {row.rstrip()}" for row in table((head, *rows, ("...", "", "", "")), 2 * BODY_WIDTH))

@@ -24,7 +24,12 @@ class Notes:
         """The roles, and how far the producer prefetches."""
         stages = self.producer.iterations.stages
         distance = f"up to {stages} tile{'s' * (stages > 1)} {self._ahead()}."
-        return f"Warp-specialised: {self._who()} issues all loads, {distance}{self._first()}{self._shares()}"
+        return f"Warp-specialised: {self._who()} {self._loads()}, {distance}{self._first()}{self._shares()}"
+
+    def _loads(self) -> str:
+        if self.producer.stages is None or not self.producer.stages.gathered:
+            return "issues all loads"
+        return "gather the rows of all tiles by cp.async"
 
     def nested(self) -> str:
         """The same of a loop in others."""
@@ -58,6 +63,8 @@ class Notes:
 
     def _who(self) -> str:
         consumers = f"in addition to the {self.producer.threads} consumer threads"
+        if self.producer.stages is not None and self.producer.stages.gathered:
+            return f"the threads of a producer warpgroup, {consumers},"
         if self.producer.shares_rule:
             return f"one thread of a producer warpgroup, {consumers},"
         return f"one thread of a producer warp, {consumers},"

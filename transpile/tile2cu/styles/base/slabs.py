@@ -30,18 +30,21 @@ def slab_loads(
     return tuple(views)
 
 
-def slab_mmas(op: MmaOfSlabs, names: Names, wait: Callable[[str], str], whole: Views, start: str) -> Views:
-    """An MMA slab by slab, each behind the `wait` for its arrival.
+def slab_mmas(
+    op: MmaOfSlabs, names: Names, wait: Callable[[str], str], whole: Views, start: str, fence: str = ""
+) -> Views:
+    """An MMA slab by slab, each behind the `wait` for its arrival, and a `fence` if threads have gathered it.
 
     The views of the MMA as a `whole` are those of an operand of one slab; else `start` issues the MMA of a slab.
     """
     slab, first, place = names(SLAB), op.slabs.start, op.source.span.line
-    arrived = "until TMA has filled the slab"
+    arrived = f"until {'the producer' if op.gathered else 'TMA'} has filled the slab"
+    fenced = (text_line(fence, place),) if op.gathered else ()
     if len(op.slabs) == 1:
-        return (text_line(f"{wait(str(first))}  // {arrived}: full[s][{first}]", place), *whole)
+        return (text_line(f"{wait(str(first))}  // {arrived}: full[s][{first}]", place), *fenced, *whole)
     in_stage = f"{slab} + {first}" if first else slab
     waits = text_line(f"{wait(in_stage)}  // {arrived}: full[s][{in_stage}]", place)
-    return (_each_slab(slab, 0, len(op.slabs), (waits, text_line(start, place))),)
+    return (_each_slab(slab, 0, len(op.slabs), (waits, *fenced, text_line(start, place))),)
 
 
 def _each_slab(slab: str, start: int, stop: int, each: Views) -> StatementView:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import RowFactor
 from tile2cu.core.span import Span
+from tile2cu.plan.copy_ops import TmaLoad
 from tile2cu.plan.ping_pong_ops import (
     AddUp,
     AwaitSignal,
@@ -12,6 +13,7 @@ from tile2cu.plan.ping_pong_ops import (
     CopyRegisters,
     Event,
     Exchange,
+    FenceGathered,
     HandOver,
     LoadSlabs,
     MmaOfSlabs,
@@ -33,6 +35,7 @@ from tile2cu.styles.cute.maps import Maps
 from tile2cu.styles.cute.mma import Mmas
 from tile2cu.styles.cute.parts import Parts
 from tile2cu.styles.cute.producer import Role
+from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import in_cute
 from tile2cu.styles.cute.wgmma import fences
 
@@ -56,14 +59,16 @@ def ping_pong(op: PingPong, role: Role, kernel: Parts, warpgroup: str) -> Statem
 
 def load_slabs(op: LoadSlabs, role: Role, kernel: Parts, maps: Maps) -> StatementView:
     """A load of a tile slab by slab, each behind the wait for the warpgroup that releases it."""
-    barriers, k = role.barriers(op.load.dst), role.k
+    if not isinstance(op.load, TmaLoad):
+        raise unsupported("a producer that gathers rows", op.source.span)
+    load_of, barriers, k = op.load, role.barriers(op.load.dst), role.k
     stages, names = kernel.constants.stages(op.stages), kernel.printer.names
 
     def acquire(part: int) -> str:
         return f"{barriers}.producer_acquire({k}, {part});"
 
     def load(slab: str, in_stage: str) -> str:
-        return maps.load_slab(op.load, f"{barriers}.full({k}, {in_stage})", slab)
+        return maps.load_slab(load_of, f"{barriers}.full({k}, {in_stage})", slab)
 
     views = slab_loads(op, names, k, stages, acquire, load)
     return StatementView("block", {}, body=views, comments=tuple(comment(each, names) for each in op.claims))
@@ -98,6 +103,8 @@ class CutePingPong(PingPongLoop):
                 return f"{about}cutlass::arch::NamedBarrier::arrive(threads, {self._event(op, k)});"
             case AwaitSignal():
                 return f"cutlass::arch::NamedBarrier::sync(threads, {self._event(op, k)});"
+            case FenceGathered():
+                raise unsupported("a producer that gathers rows", span)
             case HandOver():
                 return self._handed(op.fragment, names(op.through), span)
             case TakeOver():

@@ -91,6 +91,14 @@ class Copies:
         return _call(name, *arguments, template=self.operands.threads(op.threads))
 
     def _gather(self, op: copy_ops.GatherRows) -> Mapping[str, str]:
+        return _call("copy_rows_async", *self._rows(op), template=self.operands.threads(op.threads))
+
+    def gathered(self, op: copy_ops.GatherRows) -> str:
+        """The call that finds the rows of a producer's thread."""
+        return f"{tl.GATHERED_ROWS}({', '.join(self._rows(op))})"
+
+    def _rows(self, op: copy_ops.GatherRows) -> list[str]:
+        """The tensor, the tile, where each row begins, and which are copied."""
         printer = self.printer
         head = f"[&](int {printer.names(op.row.name)})"
         place = ", ".join(map(printer.index, op.coordinates))
@@ -101,7 +109,7 @@ class Copies:
         ]
         if op.when is not None:
             arguments.append(f"{head} {{ return {printer.condition(op.when)}; }}")
-        return _call("copy_rows_async", *arguments, template=self.operands.threads(op.threads))
+        return arguments
 
     def _tma_copy(self, op: copy_ops.TmaCopy, view: TensorMap) -> Mapping[str, str]:
         assert isinstance(op.barrier.buffer, Buffer)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tile2cu.core.schedule import RowFactor
+from tile2cu.plan.copy_ops import GatherRows
 from tile2cu.plan.ping_pong_ops import (
     AddUp,
     AwaitSignal,
@@ -10,6 +11,7 @@ from tile2cu.plan.ping_pong_ops import (
     CopyRegisters,
     Event,
     Exchange,
+    FenceGathered,
     HandOver,
     LoadSlabs,
     MmaOfSlabs,
@@ -22,12 +24,13 @@ from tile2cu.styles.base.barriers import SLAB
 from tile2cu.styles.base.ping_pong import NEXT_ISSUED, OTHERS, PingPongLoop
 from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.slabs import slab_loads, slab_mmas
-from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts
 from tile2cu.styles.tl.overlap import skipped
 from tile2cu.styles.tl.parts import Parts
 
+_FENCE = f"{tl.FENCE_ASYNC_PROXY}();  // cp.async has written it by the generic proxy; wgmma reads by the async one"
 _EVENTS = {Event.MMAS_ISSUED: tl.MMA_STARTED, Event.STORED: tl.FRAGMENT_STORED}
 
 
@@ -47,12 +50,20 @@ def load_slabs(op: LoadSlabs, body: Parts) -> StatementView:
     def acquire(part: int) -> str:
         return f"pipeline.producer_acquire({k}, {part});"
 
-    def load(slab: str, in_stage: str) -> str:
-        return (
-            f"{tl.TMA_LOAD_SLAB}({body.operations.copies.by_slab(op.load, slab, f'pipeline.full({k}, {in_stage})')});"
-        )
+    copies, names = body.operations.copies, body.printer.names
+    rows: tuple[StatementView, ...] = ()
+    if isinstance(gather := op.load, GatherRows):
+        name = names.fresh(f"{gather.dst.region.buffer.name}_rows")
+        about = "16 bytes per thread; each thread has the same rows of all slabs"
+        rows = (text_line(f"const auto {name} = {copies.gathered(gather)};  // {about}", op.source.span.line),)
 
-    views = slab_loads(op, body.printer.names, k, stages, acquire, load)
+    def load(slab: str, in_stage: str) -> str:
+        full = f"pipeline.full({k}, {in_stage})"
+        if isinstance(op.load, GatherRows):
+            return f"{tl.GATHER_SLAB}({name}, {copies.operands.tile(op.load.dst)}, {slab}, {full});"
+        return f"{tl.TMA_LOAD_SLAB}({copies.by_slab(op.load, slab, full)});"
+
+    views = (*rows, *slab_loads(op, names, k, stages, acquire, load))
     return StatementView("block", {}, body=views, comments=body.operations.claims(op))
 
 
@@ -62,7 +73,7 @@ def mma_of_slabs(op: MmaOfSlabs, body: Parts) -> StatementView:
     k, names, call = body.texts.k, body.printer.names, body.operations.view(op.mma)
     start = f"{tl.GEMM_START_SLAB}({body.operations.mma_of_slab(op.mma, names(SLAB))});"
     whole = (replace(call, comments=()),)
-    views = slab_mmas(op, names, lambda slab: f"pipeline.consumer_wait({k}, {slab});", whole, start)
+    views = slab_mmas(op, names, lambda slab: f"pipeline.consumer_wait({k}, {slab});", whole, start, _FENCE)
     return StatementView("block", {}, body=views, comments=body.operations.claims(op.mma))
 
 
@@ -80,6 +91,8 @@ class TlPingPong(PingPongLoop):
                 return f"{tl.NAMED_BARRIER_ARRIVE}<threads>({_EVENTS[op.event]}, {k});{after}"
             case AwaitSignal():
                 return f"{tl.NAMED_BARRIER_SYNC}<threads>({_EVENTS[op.event]}, {k});"
+            case FenceGathered():
+                return _FENCE
             case HandOver():
                 return f"{tl.STORE_FRAGMENT}({names(op.fragment.name)}, {names(op.through)});"
             case TakeOver():

@@ -46,9 +46,14 @@ class Roles:
             )
         ]
         sooner = (replace(self._by_one(prologue, SOONER), gap=True), *_apart((), meanwhile)) if meanwhile else ()
-        issued = self._by_one((*(() if meanwhile else prologue), loads, *tail * bool(producer.multicast)))
+        first = () if meanwhile else prologue
+        issued: tuple[StatementView, ...]
+        if producer.stages is not None and producer.stages.gathered:
+            issued = (*(self._by_one(first) for _ in first[:1]), replace(loads, gap=bool(first)))
+        else:
+            issued = (replace(self._by_one((*first, loads, *tail * bool(producer.multicast))), gap=False),)
         place = self.body.heading((producer.loop,))[-1]  # the user's words stand above the loop itself
-        role = self._role((replace(issued, gap=False),), (place, self.notes.at_top()))
+        role = self._role(issued, (place, self.notes.at_top()))
         return _apart(shared, (*self._barriers(), *sooner, *counted, role))
 
     def each_tile(self) -> tuple[StatementView, ...]:
@@ -181,7 +186,7 @@ class Roles:
                 f"{tl.TMA_SLAB_PIPELINE}<{stages}, {producer.stages.total}, {len(producer.stages.parts[0])}, threads>"
             )
             declared = [*comment_lines(of_first_part(producer.stages)), f"const {kind} pipeline({place}.barriers);"]
-            return declared, ["pipeline.init();"]
+            return declared, [f"pipeline.init({tl.PRODUCER_WARPGROUP * producer.stages.gathered});"]
         declared, started = [], []
         for fed in producer.pipelines:
             stages = self.body.constants.stages(fed.iterations.stages)
