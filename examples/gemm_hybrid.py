@@ -66,7 +66,9 @@ def gemm_hybrid(
 
     @T.prim_func
     def gemm_hybrid_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor(B_shape, dtype), C: T.Tensor((M, N), dtype)):
-        parts = T.alloc_global((2 * programs, block_M, block_N), "float32")
+        # parts of split tiles; none where no tile is split
+        split_tiles = split_tiles_of(T.ceildiv(M, block_M) * T.ceildiv(N, block_N) % programs, T.ceildiv(K, block_K))
+        parts = T.alloc_global((T.if_then_else(split_tiles > 0, 2 * programs, 0), block_M, block_N), "float32")
 
         # multiply
         with T.Kernel(programs, threads=threads) as block:

@@ -16,7 +16,7 @@ class Constant:
 
     `formula` is the Python text it came from, empty for an argument; `computed` the same as an expression of other
     constants, where it is one. `origin` is where an argument's value came from: "-D", "default", "call at FILE:LINE" or
-    "" for a computed one.
+    "" for a computed one. `instead_of_none`: the file computes it for an argument whose value is None.
     """
 
     name: str
@@ -27,6 +27,12 @@ class Constant:
     origin: str = ""
     comment: str = ""
     computed: Expr | None = None
+    instead_of_none: bool = False
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether -D may set it."""
+        return self.instead_of_none or (bool(self.origin) and not self.formula)
 
     @cached_property
     def inputs(self) -> frozenset[str]:

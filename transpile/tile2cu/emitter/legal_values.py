@@ -129,7 +129,7 @@ def _free(launches: tuple[Resolved, ...], names: Container[str]) -> list[str]:
     program = launches[0].program
     extents = [extent for each in launches for extent in sized_extents(each)]
     extents += [extent for param in program.params if isinstance(param, Buffer) for extent in param.shape]
-    given = (each.name for each in program.constants if each.origin and not each.formula and each.dtype.is_int)
+    given = (each.name for each in program.constants if each.is_argument and each.dtype.is_int)
     others = (name for name in given if name not in names and not decides_in_python(name, program))
     return [name for name in others if not any(depends(name, extent, program) for extent in extents)]
 

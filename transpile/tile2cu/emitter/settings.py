@@ -300,7 +300,7 @@ def settings(launches: tuple[Resolved, ...]) -> tuple[Setting, ...]:
 def _is_tile_parameter(constant: Constant, launches: tuple[Resolved, ...]) -> bool:
     """Whether an argument is an extent of a tile, of no tensor or cluster, and no constant follows in Python alone."""
     program, name = launches[0].program, constant.name
-    if not constant.origin or constant.formula or not constant.dtype.is_int or decides_in_python(name, program):
+    if not constant.is_argument or not constant.dtype.is_int or decides_in_python(name, program):
         return False
     if any(constant.value in each.launch.cluster for each in launches):
         return False

@@ -332,6 +332,8 @@ def _threads_about(resolved: Resolved) -> tuple[str, ...]:
             found_splits.setdefault((warps.m, warps.n), []).append(ascii_name(op.c.buffer.name))
             rules.append(resolved.facts.rule(op, WARPS))
     noun = _waves(resolved, count)
+    if resolved.namespace:
+        noun = f"a block of {resolved.namespace} has {noun}"
     if not found_splits:
         return (noun,)
     alone = len(found_splits) == 1

@@ -81,8 +81,8 @@ class Bindings:
 
     `given` come from -D, and `values` are what they denote in the file; `called` come from the file's driver, used
     only for names in `demanded`: those whose value turned out to be needed at transpile time. `possible` are the names
-    of all parameters of the kernel's functions, `known` those that were asked for, `said_open` the sizes of which the
-    file has heard that they are no numbers.
+    of all parameters of the kernel's functions, `known` those that were asked for, `none` those whose value is None,
+    `said_open` the sizes of which the file has heard that they are no numbers.
     """
 
     given: Mapping[str, object]
@@ -91,6 +91,7 @@ class Bindings:
     demanded: frozenset[str] = frozenset()
     known: dict[str, None] = field(default_factory=dict)
     possible: dict[str, None] = field(default_factory=dict)
+    none: dict[str, None] = field(default_factory=dict)
     said_open: dict[str, None] = field(default_factory=dict)
     fixed: dict[str, None] = field(default_factory=dict)  # sizes from T.const, constants where a program calls
     ask: Callable[[str], Found | None] = lambda name: None  # what the file's own driver gives
@@ -168,6 +169,7 @@ class Context:
                 origin=origin,
                 comment=comment,
                 computed=value.expr if isinstance(value, NamedInt) and formula else None,
+                instead_of_none=bool(formula) and name in self.bindings.none,
             )
         )
 

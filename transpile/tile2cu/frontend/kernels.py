@@ -170,6 +170,8 @@ class Trace:
                 value, origin = cx.tuned[name], "tuner"
             elif value is None:
                 value, origin = cx.bindings.instead_of_none(name) or (value, origin)
+            if value is None:
+                cx.bindings.none[name] = None
             return cx.bind_static(name, value, span, formula="", comment=comment, origin=origin)
         return cx.size(name, span, comment)
 

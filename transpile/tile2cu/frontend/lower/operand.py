@@ -112,7 +112,7 @@ def argument_name(cx: Context, value: object) -> str:
     """The name of the kernel's argument that a static number is; empty for any other value."""
     named = value.expr if isinstance(value, NamedInt) else None
     found = cx.constants.by_name.get(named.name) if isinstance(named, Named) else None
-    is_argument = found is not None and not found.formula and found.name in cx.bindings.possible
+    is_argument = found is not None and found.is_argument and found.name in cx.bindings.possible
     return found.name if found is not None and is_argument else ""
 
 

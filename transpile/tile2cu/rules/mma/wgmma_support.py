@@ -119,8 +119,8 @@ def registers_unsupported(op: Gemm, launch: Launch) -> str:
         ""
         if needed <= start
         else (
-            f"the GEMM of line {op.span.line} needs {needed} registers per thread, and {launch.threads} threads and a "
-            f"producer's start with {start}"
+            f"the GEMM of line {op.span.line} needs {needed} registers per thread, and ptxas allocates at most {start}"
+            f" to each of {launch.threads} threads and a producer's, whatever setmaxnreg moves"
         )
     )
 
