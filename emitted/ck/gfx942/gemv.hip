@@ -28,14 +28,19 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 40,992 bytes of LDS and 124 of 512 registers for tiles.
-// Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021). Tiles must fit 65,536 bytes
-// of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; 'other X' means that X changes as well.
-//   parameter  here  new  gives
-//   block_N    4     2    24,592 bytes of LDS and 98 of 512 registers for tiles
-//                    8    36,928 bytes of LDS and 240 of 512 registers for tiles; 2 stages used
-//   threads    128   64   40,960 bytes of LDS and 244 of 512 registers for tiles
-//                    256  41,024 bytes of LDS and 96 of 512 registers for tiles
+// Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0: a
+// pipeline has 3 stages, the last in registers, or 2 where 3 are not asked for or do not fit. Tiles must fit 65,536
+// bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
+//   parameter   here   new    gives
+//   block_N     4      2      24,592 bytes of LDS and 98 of 512 registers for tiles
+//                      8      36,928 bytes of LDS and 240 of 512 registers for tiles; 2 stages used
+//   block_K     2,048  1,024  20,512 bytes of LDS and 96 of 512 registers for tiles
+//                      4,096  40,992 bytes of LDS and 244 of 512 registers for tiles; 2 stages used
+//   num_stages  3      2      20,512 bytes of LDS and 124 of 512 registers for tiles
+//                      4      40,992 bytes of LDS and 124 of 512 registers for tiles; 3 stages used; the same kernel
+//   threads     128    64     40,960 bytes of LDS and 244 of 512 registers for tiles
+//                      256    41,024 bytes of LDS and 96 of 512 registers for tiles
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",

@@ -45,19 +45,27 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. These kernels take at most 58,368 bytes of shared memory and 192 of 255
-// registers for tiles and 40 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x
-// block_N and block_N x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); num_stages from
-// 0, fewer of which are used where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is
-// exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects
-// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
-// well.
+// registers for tiles and 40 for operands. Legal values: block_N and block_M in multiples of 16 (else T2C-S002);
+// block_M x block_N, block_M x dim and block_N x dim in equal parts for all warps, each a multiple of 16 x 8 (else
+// T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used
+// where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs.
+// Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These
+// values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_N     64    32   37,888 bytes of shared memory and 128 of 255 registers for tiles and 32 for operands; other
 //                          partition among warps and tiles or their swizzles in shared memory
 //                     128  100,352 bytes of shared memory and 320 registers for tiles and 72 for operands, over the
 //                          limit of 255 per thread: may spill
+//   block_M     64    32   46,080 bytes of shared memory and 224 registers for tiles and 48 for operands, over the
+//                          limit of 255 per thread: may spill; other partition among warps
+//                     128  82,944 bytes of shared memory and 176 of 255 registers for tiles and 40 for operands; other
+//                          partition among warps
 //   num_stages  2     1    41,984 bytes of shared memory and 192 of 255 registers for tiles and 40 for operands
 //                     3    75,776 bytes of shared memory and 192 of 255 registers for tiles and 40 for operands
+//   threads     128   64   58,368 bytes of shared memory and 384 registers for tiles and 48 for operands, over the
+//                          limit of 255 per thread: may spill; other partition among warps
+//                     256  107,520 bytes of shared memory and 112 of 255 registers for tiles and 24 for operands; other
+//                          partition among warps and tiles or their swizzles in shared memory
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
@@ -125,7 +133,7 @@ static_assert(dim < 128, "this decided a branch at attention_backward.py:153: re
 namespace prepare {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of prepare has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 68 per thread for tiles -----------------------------------------------------------------------------
@@ -176,7 +184,7 @@ namespace gradients {
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
 static_assert(num_stages >= 2, "one tile is used while others load or are stored");
-// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
+// a block of gradients has 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
 // ---- shared memory: 58,368 of 166,912 bytes per block ---------------------------------------------------------------
@@ -334,7 +342,7 @@ __global__ void __launch_bounds__(threads)
 namespace round_dQ {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of round_dQ has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------

@@ -43,16 +43,19 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 49,152 bytes of shared memory and 90 of 255 registers
-// for tiles and 40 for operands. Legal values: block_M x block_N and block_M x dim in equal parts for all warps,
-// each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages
-// from 0, fewer of which are used where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x
-// 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). slack sizes no tile:
-// only the file's expressions and assertions limit it. The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// for tiles and 40 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and
+// block_M x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in multiples of 32,
+// at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. A
+// GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912 bytes of shared
+// memory (else T2C-L020). slack sizes no tile: only the file's expressions and assertions limit it. The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   58,368 bytes of shared memory and 58 of 255 registers for tiles and 24 for operands; other
 //                          partition among warps and tiles or their swizzles in shared memory
 //                     256  65,536 bytes of shared memory and 180 of 255 registers for tiles and 48 for operands
+//   block_N     64    32   32,768 bytes of shared memory and 66 of 255 registers for tiles and 32 for operands
+//                     128  81,920 bytes of shared memory and 138 of 255 registers for tiles and 72 for operands
 //   num_stages  2     1    32,768 bytes of shared memory and 90 of 255 registers for tiles and 40 for operands
 //                     3    65,536 bytes of shared memory and 90 of 255 registers for tiles and 40 for operands
 //   threads     256   128  49,152 bytes of shared memory and 180 of 255 registers for tiles and 48 for operands; other

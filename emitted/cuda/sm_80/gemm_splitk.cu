@@ -94,7 +94,7 @@ namespace multiply {
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
 static_assert(num_stages >= 2, "one tile is used while others load or are stored");
-// 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
+// a block of multiply has 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
 // ---- shared memory: 49,152 of 166,912 bytes per block ---------------------------------------------------------------
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(threads)
 namespace add {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of add has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------

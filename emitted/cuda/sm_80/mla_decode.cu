@@ -137,8 +137,8 @@ namespace attend {
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
 static_assert(num_stages >= 2, "one tile is used while others load or are stored");
-// 8 warps: 2 along M by 4 along N of acc_s, 1 along M by 8 along N of acc_o; FullCol: as many along N as possible
-// [warps.gemm.full-col]
+// a block of attend has 8 warps: 2 along M by 4 along N of acc_s, 1 along M by 8 along N of acc_o; FullCol: as many
+// along N as possible  [warps.gemm.full-col]
 constexpr int threads = 256;
 
 // ---- shared memory: 154,624 of 166,912 bytes per block (512 are padding) --------------------------------------------
@@ -341,7 +341,7 @@ __global__ void __launch_bounds__(threads)
 namespace combine {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of combine has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 10 per thread for tiles -----------------------------------------------------------------------------

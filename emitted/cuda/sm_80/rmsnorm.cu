@@ -21,6 +21,14 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
+// To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
+// is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
+// those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 41 of 255 registers for
+// tiles. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why.
+// These values, one changed at a time, give the following; 'other X' means that X changes as well.
+//   parameter  here  new  gives
+//   block_M    1     2    32 bytes of shared memory and 81 of 255 registers for tiles
+//
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
 // are there, prints elements with their coordinates; a tile in stages is NAME[s], with the stage s that the

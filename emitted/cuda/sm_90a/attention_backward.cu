@@ -45,20 +45,34 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. These kernels take at most 92,160 bytes of shared memory and 194 of 255
-// registers for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_N x dim
-// in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup,
-// mma.sync runs elsewhere); num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM
-// with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory
-// (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; 'other X' means that X changes as well.
+// registers for tiles. Legal values: block_N and block_M in multiples of 16 (else T2C-S002); block_M x block_N,
+// block_M x dim and block_N x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma
+// takes 64 rows per warpgroup, mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021);
+// num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM with a side below those of
+// 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter   here  new  gives
 //   block_N     64    32   55,296 bytes of shared memory and 130 of 255 registers for tiles and 24 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory and
 //                          staging of stores
 //                     128  149,504 bytes of shared memory and 322 registers for tiles, over the limit of 255 per
 //                          thread: may spill
+//   block_M     64    32   46,080 bytes of shared memory and 224 registers for tiles and 48 for operands, over the
+//                          limit of 255 per thread: may spill; other MMA instructions, partition among warps,
+//                          pipelines, schedule of the loop and staging of stores; no producer: 64 threads are not a
+//                          whole number of warpgroups
+//                     128  116,736 bytes of shared memory and 178 of 240 registers for tiles and 24 for operands; other
+//                          MMA instructions, partition among warps, staging of stores and register shares
 //   num_stages  2     1    75,776 bytes of shared memory and 194 of 255 registers for tiles
 //                     3    108,544 bytes of shared memory and 194 of 255 registers for tiles
+//   threads     128   64   58,368 bytes of shared memory and 384 registers for tiles and 48 for operands, over the
+//                          limit of 255 per thread: may spill; other MMA instructions, partition among warps,
+//                          pipelines, schedule of the loop and staging of stores; no producer: 64 threads are not a
+//                          whole number of warpgroups
+//                     256  108,544 bytes of shared memory and 114 of 168 registers for tiles and 24 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory and
+//                          staging of stores
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
@@ -128,7 +142,7 @@ static_assert(dim < 128, "this decided a branch at attention_backward.py:153: re
 namespace prepare {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of prepare has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 68 per thread for tiles -----------------------------------------------------------------------------
@@ -178,7 +192,7 @@ namespace gradients {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // TMA fills up to 2 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
+// a block of gradients has 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 92,160 of 232,448 bytes per block (1,496 are padding) -------------------------------------------
@@ -385,7 +399,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
 namespace round_dQ {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of round_dQ has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------

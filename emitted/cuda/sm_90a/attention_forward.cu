@@ -44,19 +44,22 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 99,328 bytes of shared memory and 154 of 240 registers
-// for tiles. Legal values: block_M x block_N and block_M x dim in equal parts for all warps, each a multiple of 16 x
-// 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere); threads in multiples of 32, at most
-// 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit or do not help. A GEMM
-// with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared memory
-// (else T2C-L020). slack sizes no tile: only the file's expressions and assertions limit it. The command rejects
-// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
-// well.
+// for tiles. Legal values: block_N in multiples of 16 (else T2C-S002); block_M x block_N and block_M x dim in equal
+// parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
+// elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used
+// where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs.
+// Tiles must fit 232,448 bytes of shared memory (else T2C-L020). slack sizes no tile: only the file's expressions
+// and assertions limit it. The command rejects others, and states why. These values, one changed at a time, give the
+// following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   108,544 bytes of shared memory and 90 of 168 registers for tiles and 16 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, schedule
 //                          of the loop, staging of stores, operands in registers and register shares
 //                     256  132,096 bytes of shared memory and 276 registers for tiles, over the limit of 240 per
 //                          thread: may spill; other schedule of the loop and operands in registers
+//   block_N     128   64   66,560 bytes of shared memory and 106 of 168 registers for tiles; other register shares
+//                     256  164,864 bytes of shared memory and 234 of 240 registers for tiles; other schedule of the
+//                          loop and operands in registers
 //   num_stages  2     1    66,560 bytes of shared memory and 154 of 240 registers for tiles
 //                     3    132,096 bytes of shared memory and 154 of 240 registers for tiles
 //   threads     256   128  99,328 bytes of shared memory and 276 registers for tiles, over the limit of 255 per thread:

@@ -35,23 +35,31 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 55,296 bytes of shared memory and 70 of 255 registers
-// for tiles. Legal values: block_M x block_N in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010;
-// wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else
-// T2C-L021). A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes
-// of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; 'other X' means that X changes as well.
-//   parameter  here  new  gives
-//   block_M    64    32   31,744 bytes of shared memory and 38 of 255 registers for tiles and 16 for operands; other
-//                         MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
-//                         and staging of stores; no producer: the GEMM of line 81 is 32 x 128 x 16: wgmma takes 64 rows
-//                         per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
-//                    128  83,968 bytes of shared memory and 138 of 255 registers for tiles
-//   block_N    128   64   34,816 bytes of shared memory and 38 of 255 registers for tiles
-//                    256  96,256 bytes of shared memory and 134 of 255 registers for tiles
-//   threads    128   64   37,888 bytes of shared memory and 138 of 255 registers for tiles and 32 for operands; other
-//                         MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
-//                         and staging of stores; no producer: 64 threads are not a whole number of warpgroups
-//                    256  55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among warps
+// for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
+// warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere);
+// threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
+// do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
+// fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
+//   parameter   here  new  gives
+//   block_M     64    32   31,744 bytes of shared memory and 38 of 255 registers for tiles and 16 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
+//                          and staging of stores; no producer: the GEMM of line 81 is 32 x 128 x 16: wgmma takes 64
+//                          rows per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
+//                     128  83,968 bytes of shared memory and 138 of 255 registers for tiles
+//   block_N     128   64   34,816 bytes of shared memory and 38 of 255 registers for tiles
+//                     256  96,256 bytes of shared memory and 134 of 255 registers for tiles
+//   block_K     16    8    19,968 bytes of shared memory and 68 of 255 registers for tiles; other MMA instructions,
+//                          partition among warps, tiles or their swizzles in shared memory, pipelines, staging of
+//                          stores and operands in registers; no producer: the GEMM of line 81 is 64 x 128 x 8: wgmma
+//                          takes 64 rows per warpgroup, N a multiple of 8 up to 256, K a multiple of 16
+//                     32   67,584 bytes of shared memory and 76 of 255 registers for tiles; 4 stages used
+//   num_stages  6     5    49,152 bytes of shared memory and 70 of 255 registers for tiles
+//                     7    61,440 bytes of shared memory and 70 of 255 registers for tiles
+//   threads     128   64   37,888 bytes of shared memory and 138 of 255 registers for tiles and 32 for operands; other
+//                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
+//                          and staging of stores; no producer: 64 threads are not a whole number of warpgroups
+//                     256  55,296 bytes of shared memory and 38 of 168 registers for tiles; other partition among warps
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that

@@ -132,7 +132,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // TMA fills up to 2 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
+// a block of split has 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 82,944 of 232,448 bytes per block (952 are padding) ---------------------------------------------
@@ -345,7 +345,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 namespace combine {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of combine has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------

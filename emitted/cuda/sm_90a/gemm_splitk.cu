@@ -100,7 +100,7 @@ namespace multiply {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // TMA fills up to 3 stages before iteration 0, then each stage that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
+// a block of multiply has 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
 // ---- shared memory: 148,480 of 232,448 bytes per block (976 are padding) --------------------------------------------
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 namespace add {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of add has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ namespace split {
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
 static_assert(num_stages >= 2, "one tile is used while others load or are stored");
-// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
+// a block of split has 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
 // ---- shared memory: 81,920 of 166,912 bytes per block ---------------------------------------------------------------
@@ -345,7 +345,7 @@ __global__ void __launch_bounds__(threads)
 namespace combine {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// 4 warps
+// a block of combine has 4 warps
 constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
