@@ -226,7 +226,7 @@ CUTE_DEVICE void tma_store_boxes(const Map& map, const Start& start, const Offse
   for (int i = 0; i < size<0, 1>(from); ++i) {
     const auto each = make_coord(make_coord(_, i));
     const auto at = transform(first, offsets(make_coord(make_coord(_0{}, i))),
-                              [](int begin, int more) { return coordinate_behind(begin, more); });
+                              [](int begin, int more) { return saturating_add(begin, more); });
     auto into = make_tensor(make_inttuple_iter(at), offsets(each).layout());
     copy(map, from(each), into);
   }
