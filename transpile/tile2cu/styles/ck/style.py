@@ -10,6 +10,7 @@ from tile2cu.plan.tensors import viewed_tensors
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import names_in
+from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit
 from tile2cu.styles.ck import support
@@ -22,33 +23,26 @@ from tile2cu.styles.ck.vocabulary import ALL_NAMES, RESERVED
 from tile2cu.targets import Target
 
 
-class Ck:
+class Ck(Style):
     """Writes kernels in ck_tile's names."""
 
     # The revision of tools/fetch_ck.py, which the tests compile against.
     uses = "// tested with ck_tile of Composable Kernel e8709c24 (in flash-attn 2.8.3)\nusing namespace ck_tile;"
     functor = True
-    is_partial = True
     offset_bits = 32
     printing = (
         'printf("%g\\n", type_convert<float>(NAME.get_thread_buffer()[n])); there prints value n of each lane of a '
         "fragment; type_convert<float>(NAME[s](row, column)) is an element of stage s of a tile in LDS. Print under a "
         "condition on the tile's indices, the iteration and threadIdx.x."
     )
-    printing_own = ""
     checked_by = "--device sim"
     types = TYPES
     library = "ck_tile/ of Composable Kernel"
-    flags = ""
     unaligned = "they are of single elements"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""
         return RESERVED | (constants & names_in(ALL_NAMES))
-
-    def word_multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
-        """None: other rows are accessed by single elements."""
-        return ()
 
     def seen(self, target: Target) -> Target:
         """Without gfx950's loads from global memory to LDS, and its transposing reads of LDS."""
@@ -73,18 +67,6 @@ class Ck:
     def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
         """One header, which includes ck_tile's."""
         return ("ck.h",)
-
-    def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
-        """None: AMD has no tensor maps."""
-        return ()
-
-    def map_parameter(self, view: TensorMap) -> str:
-        """Not called: AMD has no tensor maps."""
-        raise NotImplementedError
-
-    def map_argument(self, view: TensorMap, printer: Printer) -> str:
-        """Not called: AMD has no tensor maps."""
-        raise NotImplementedError
 
     def parts(self, resolved: Resolved, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel. Errors: T2C-E034 for an operation that the style does not support."""

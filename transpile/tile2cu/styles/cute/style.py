@@ -17,28 +17,24 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import has_tv_layout
 from tile2cu.styles.base.names import names_in
 from tile2cu.styles.base.roles import work_types
+from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
-from tile2cu.styles.base.view import KernelParts, Limit
+from tile2cu.styles.base.view import KernelParts
 from tile2cu.styles.cute import maps as map_texts
 from tile2cu.styles.cute import support
 from tile2cu.styles.cute.kernel import CuteKernel
 from tile2cu.styles.cute.types import TYPES, WORD
 from tile2cu.styles.cute.vocabulary import ALL_NAMES, RESERVED
-from tile2cu.targets import Target
 
 
-class Cute:
+class Cute(Style):
     """Writes kernels in CuTe's names."""
 
     uses = "// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG\nusing namespace cute;"
-    functor = False
-    is_partial = True
-    offset_bits = 64
     printing = (
         "print_tensor(NAME) there, by one thread, prints what it holds of a fragment, or all stages of a shared tile, "
         "of which others may be written meanwhile."
     )
-    printing_own = ""
     checked_by = "--device ptx"
     types = TYPES
     library = "cute/ of CUTLASS"
@@ -49,21 +45,9 @@ class Cute:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""
         return RESERVED | (constants & names_in(ALL_NAMES))
 
-    def seen(self, target: Target) -> Target:
-        """All of it."""
-        return target
-
     def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""
         support.check(launches)
-
-    def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
-        """None besides what every launcher checks."""
-        return ()
-
-    def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
-        """None besides those of rows."""
-        return ()
 
     def word_multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
         """That the rows of all tensors which cp.async loads start at multiples of 4 bytes."""
@@ -82,10 +66,6 @@ class Cute:
         if any(map(_by_hardware, launches)):
             return ("cute_sm90.h",)
         return ("cute_copies.h",) if _copies_alone(launches[0].program) else ("cute.h",)
-
-    def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
-        """None: the functions that make maps show their modes."""
-        return ()
 
     def map_parameter(self, view: TensorMap) -> str:
         """A TiledCopy by TMA."""

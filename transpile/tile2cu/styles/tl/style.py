@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import INSTRUCTION
 from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.program import Gemm
-from tile2cu.core.schedule import Multiple
 from tile2cu.plan.kernel import kernel
 from tile2cu.plan.mma import unit_of
 from tile2cu.plan.resolved import Resolved
@@ -17,8 +15,9 @@ from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.roles import work_types
+from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
-from tile2cu.styles.base.view import KernelParts, Limit
+from tile2cu.styles.base.view import KernelParts
 from tile2cu.styles.tl import maps as map_texts
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.body import Body
@@ -28,7 +27,6 @@ from tile2cu.styles.tl.registers import declarations
 from tile2cu.styles.tl.roles import Roles
 from tile2cu.styles.tl.setup import setup
 from tile2cu.styles.tl.shared import Shared
-from tile2cu.targets import Target
 
 # By the types of accumulators and operands.
 _WGMMA_HEADERS = {
@@ -44,13 +42,10 @@ _WGMMA_HEADERS = {
 }
 
 
-class Tl:
+class Tl(Style):
     """Writes kernels in the names of headers/tl."""
 
-    uses = ""
-    functor = False
     is_partial = False
-    offset_bits = 64
     printing = (
         f'{tl.PRINT}("NAME", NAME), called by all threads that are there, prints elements with their coordinates; a '
         "tile in stages is NAME[s], with the stage s that the statements there read. Print under a condition on the "
@@ -58,32 +53,10 @@ class Tl:
     )
     printing_own = f"Where one warpgroup has the tile, {tl.PRINT_OWN} prints it from that warpgroup's threads."
     checked_by = ""
-    library = flags = ""
-    types: ClassVar[Mapping[str, str]] = {}
     unaligned = "each copy tests its rows, and has narrower accesses where these are not aligned"
-
-    def reserved(self, constants: frozenset[str]) -> frozenset[str]:
-        """None: all names of headers/tl are qualified."""
-        return frozenset()
-
-    def word_multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
-        """None: each copy asks at run time how its rows start."""
-        return ()
-
-    def seen(self, target: Target) -> Target:
-        """All of it."""
-        return target
 
     def check(self, launches: tuple[Resolved, ...]) -> None:
         """It supports all of them."""
-
-    def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
-        """None besides what every launcher checks."""
-        return ()
-
-    def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
-        """None besides those of rows."""
-        return ()
 
     def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
         """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""
