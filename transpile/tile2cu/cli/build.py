@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tile2cu.cli.diagnostics import add_format, diagnostics_of, is_error, report
+from tile2cu.cli.request import add_project
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.files import write_files
 from tile2cu.project.job import Outcome, Selection, emit_all
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--project", default=Path("."), type=Path, metavar="DIR", help="where pyproject.toml is, or below"
-    )
+    add_project(parser)
     parser.add_argument("--force", action="store_true", help="overwrite files with manual edits")
     parser.add_argument("--list-outputs", action="store_true", help="print the files' names and write nothing")
     add_format(parser)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tile2cu.cli.request import DEFAULT_TARGET, add_bindings, add_environment, bindings
+from tile2cu.cli.request import DEFAULT_TARGET, add_bindings, add_kernel, bindings
 from tile2cu.core.errors import Tile2CuError
 
 if TYPE_CHECKING:
@@ -20,9 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="the SVG file; without it, it is printed")
     parser.add_argument("--window", metavar="ROWSxCOLS", help="draw the first rows and columns only: 16x32")
     parser.add_argument("--target", default=DEFAULT_TARGET, help=f"the target; by default {DEFAULT_TARGET}")
-    parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
+    add_kernel(parser)
     add_bindings(parser)
-    add_environment(parser)
 
 
 def run(options: argparse.Namespace) -> int:

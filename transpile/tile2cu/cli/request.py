@@ -17,16 +17,11 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--target", default=DEFAULT_TARGET, help=targets)
     parser.add_argument("--kernel", help="the kernel to transpile, by its outermost function; all if not given")
-    parser.add_argument(
-        "-D",
-        dest="bindings",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a value for an argument of the kernel's factory: a number, a text, or Python that the file would"
-        " understand, as 'config=Config(block=(1, 128))'; sizes that get none stay run-time arguments",
+    add_bindings(
+        parser,
+        ": a number, a text, or Python that the file would understand, as 'config=Config(block=(1, 128))'; sizes that"
+        " get none stay run-time arguments",
     )
-    add_environment(parser)
     parser.add_argument("--name", default="", help="the C function's name, if it is not to be that of the kernel")
     parser.add_argument("--with-test", action="store_true", help="write NAME_test.cpp too: a test that needs no Python")
     parser.add_argument(
@@ -60,31 +55,37 @@ def targets(options: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in options.target.split(",")))
 
 
-def add_source(parser: argparse.ArgumentParser) -> None:
+def add_source(parser: argparse.ArgumentParser, default_target: str | None = DEFAULT_TARGET, more: str = "") -> None:
     """A Python file or an emitted kernel, with --target, --style, --kernel and -D for the former."""
     parser.add_argument("file", type=Path, help="the Python file, or a kernel that was emitted: its .json, .cu or .hip")
-    parser.add_argument("--target", default=DEFAULT_TARGET, help=f"the target; by default {DEFAULT_TARGET}")
+    parser.add_argument("--target", default=default_target, help=f"the target; by default {DEFAULT_TARGET}{more}")
     parser.add_argument("--style", choices=STYLES, default=EmitOptions().style, help="what the kernel is written in")
-    parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
+    add_kernel(parser)
     add_bindings(parser)
-    add_environment(parser)
 
 
-def add_bindings(parser: argparse.ArgumentParser) -> None:
-    """-D NAME=VALUE, which may be given several times."""
-    parser.add_argument(
-        "-D",
-        dest="bindings",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a value for an argument of the kernel's factory",
-    )
+def add_bindings(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """-D NAME=VALUE and --env NAME=VALUE, which may be given several times; `more` is said of the former."""
+    help = f"a value for an argument of the kernel's factory{more}"
+    parser.add_argument("-D", dest="bindings", action="append", default=[], metavar="NAME=VALUE", help=help)
+    help = "a variable of the environment that the file reads with os.getenv or os.environ; without it, none is set"
+    parser.add_argument("--env", dest="environment", action="append", default=[], metavar="NAME=VALUE", help=help)
 
 
-def add_sizes(parser: argparse.ArgumentParser, help: str) -> None:
+def add_sizes(parser: argparse.ArgumentParser, help: str, form: str = "NAME=VALUE") -> None:
     """--size NAME=VALUE, which may be given several times."""
-    parser.add_argument("--size", dest="sizes", action="append", default=[], metavar="NAME=VALUE", help=help)
+    parser.add_argument("--size", dest="sizes", action="append", default=[], metavar=form, help=help)
+
+
+def add_kernel(parser: argparse.ArgumentParser) -> None:
+    """--kernel, where one is wanted."""
+    parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """--project."""
+    help = "where pyproject.toml is, or below"
+    parser.add_argument("--project", default=Path("."), type=Path, metavar="DIR", help=help)
 
 
 def sizes(options: argparse.Namespace) -> dict[str, int | float]:
@@ -148,12 +149,6 @@ def add_auto(parser: argparse.ArgumentParser) -> None:
         default="default",
         help="choose the values of tile parameters without -D by a model of the GPU, for the sizes given with -D",
     )
-
-
-def add_environment(parser: argparse.ArgumentParser) -> None:
-    """--env NAME=VALUE, which may be given several times."""
-    help = "a variable of the environment that the file reads with os.getenv or os.environ; without it, none is set"
-    parser.add_argument("--env", dest="environment", action="append", default=[], metavar="NAME=VALUE", help=help)
 
 
 def bindings(options: argparse.Namespace) -> dict[str, object]:

@@ -9,7 +9,6 @@ from tile2cu.cli.request import (
     DEFAULT_TARGET,
     add_auto,
     add_bindings,
-    add_environment,
     add_sizes,
     bindings,
     sizes,
@@ -34,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = f"what the kernels are written in; several have a tab each; by default {EmitOptions().style}"
     parser.add_argument("--style", dest="styles", action="append", choices=STYLES, default=[], help=help)
     add_bindings(parser)
-    add_environment(parser)
     add_auto(parser)
     add_sizes(parser, "a size of the call: with those of the grid, its waves are counted")
     help = "a git revision of the file: what changed since then has a tab of its own"

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile2cu.cli.request import DEFAULT_TARGET, add_environment, add_sizes, bindings, sizes
+from tile2cu.cli.request import DEFAULT_TARGET, add_sizes, add_source, bindings, sizes
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import STYLES, EmitOptions
 
 if TYPE_CHECKING:
     from tile2cu_runtime.comparison import Comparison
@@ -20,25 +19,13 @@ _AMD_TARGET = "hip:gfx942"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="the Python file, or a kernel that was emitted: its .json, .cu or .hip")
-    parser.add_argument("--target", help=f"the target; by default {DEFAULT_TARGET}, and {_AMD_TARGET} for sim and hip")
-    parser.add_argument("--style", choices=STYLES, default=EmitOptions().style, help="what the kernel is written in")
-    parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
+    add_source(parser, default_target=None, more=f", and {_AMD_TARGET} for sim and hip")
     parser.add_argument(
         "--device",
         choices=("cpu", "sim", "ptx", "cuda", "hip"),
         default="cpu",
         help="cpu: the text on the CPU engine (default); sim: AMD's code object, ptx: nvcc's PTX, simulated; or a GPU",
     )
-    parser.add_argument(
-        "-D",
-        dest="bindings",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a value for an argument of the kernel's factory",
-    )
-    add_environment(parser)
     add_sizes(parser, "a size, or a scalar argument, of the call; the sizes of --input's tensors are inferred")
     parser.add_argument("--seed", type=int, default=0, help="what the inputs are made from (0)")
     parser.add_argument("--input", type=Path, metavar="NPZ", help="tensors by name, in place of made-up ones")

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tile2cu.cli.request import add_request_arguments, bindings, emit_options, targets
+from tile2cu.cli.request import add_project, add_request_arguments, bindings, emit_options, targets
 from tile2cu.project.job import Job, Selection
 
 
@@ -11,9 +11,7 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
     """A file with its options; without one, the project."""
     parser.add_argument("file", nargs="?", type=Path, help="the Python file; without it, what pyproject.toml lists")
     parser.add_argument("-o", "--output", default=Path("."), type=Path, metavar="DIR", help="the folder of its files")
-    parser.add_argument(
-        "--project", default=Path("."), type=Path, metavar="DIR", help="where pyproject.toml is, or below"
-    )
+    add_project(parser)
     add_request_arguments(parser)
 
 

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tile2cu.cli.request import add_family, add_source, bindings
+from tile2cu.cli.request import add_family, add_sizes, add_source, bindings
 from tile2cu.core.choice import Candidate, named
 from tile2cu.core.errors import Tile2CuError
 
@@ -19,14 +19,7 @@ _BEGIN, _END = "# tile2cu tune: begin {name}", "# tile2cu tune: end {name}"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_family(parser, "are measured, too")
-    parser.add_argument(
-        "--size",
-        dest="sizes",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE[,VALUE...]",
-        help="values of a run-time size; all combinations of all sizes are tuned",
-    )
+    add_sizes(parser, "values of a run-time size; all combinations of all sizes are tuned", "NAME=VALUE[,VALUE...]")
     parser.add_argument("--limit", type=int, default=16, metavar="N", help="settings to measure for a shape (16)")
     parser.add_argument("--seconds", type=float, default=60.0, help="time for a shape, builds included (60)")
     where = parser.add_mutually_exclusive_group()
