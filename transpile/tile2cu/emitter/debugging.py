@@ -6,7 +6,7 @@ from typing import TypeGuard
 from tile2cu.analysis.indexing import element_indices
 from tile2cu.analysis.masked_operands import masked_operands
 from tile2cu.analysis.uses import readers, statements, writers
-from tile2cu.core.decisions import PIPELINE, SCHEDULE
+from tile2cu.core.decisions import SCHEDULE
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Loop, Scope, Stmt
 from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline
 from tile2cu.plan.resolved import Resolved
@@ -58,9 +58,8 @@ def debugging(
 def _rows(resolved: Resolved, places: tuple[Place, ...]) -> Iterator[tuple[str, str]]:
     """Tiles of a kernel, and where they are complete."""
     own = f"{resolved.namespace}: " if resolved.namespace else ""
-    for loop in statements(resolved.launch.body, Loop):
-        pipeline = resolved.facts.get(loop, PIPELINE)
-        if pipeline is not None and pipeline.buffers:
+    for loop, pipeline in resolved.pipelines:
+        if pipeline.buffers:
             names = ", ".join(ascii_name(each.name) for each in dict.fromkeys(pipeline.buffers))
             yield f"  {own}{names}", _loaded(loop, pipeline, resolved)
     yield from ((f"  {own}{names}", where) for names, where in _operands(resolved, places))
@@ -81,8 +80,7 @@ def _rows(resolved: Resolved, places: tuple[Place, ...]) -> Iterator[tuple[str, 
 
 def _operands(resolved: Resolved, places: tuple[Place, ...]) -> Iterator[tuple[str, str]]:
     """Operands of MMAs that no pipeline loads, such as dequantised ones: those of the same MMAs together."""
-    pipelines = (resolved.facts.get(loop, PIPELINE) for loop in statements(resolved.launch.body, Loop))
-    elsewhere = {tile.memory for each in pipelines if each is not None for tile in each.buffers}
+    elsewhere = {tile.memory for _, pipeline in resolved.pipelines for tile in pipeline.buffers}
     found = ping_pong_of(resolved)
     if found is not None:
         elsewhere.add(found.tile.memory)

@@ -86,7 +86,7 @@ class Design:
         most, limit = max(of_launches, key=lambda each: sum(each[0]) - each[1])
         return cls(
             traits=tuple((name, tuple(traits)) for name, traits in found.items()),
-            stages=tuple(stages for each in launches for stages in _stages(each)),
+            stages=tuple(pipeline.depth for each in launches for _, pipeline in each.pipelines),
             shared=max(each.facts[each.launch, SHARED_BUDGET].total for each in launches),
             registers=most.tiles,
             limit=limit,
@@ -106,14 +106,6 @@ def _without_producer(launches: tuple[Resolved, ...]) -> Iterator[str]:
         found = each.facts.get(each.launch, WARP_SPECIALISED)
         if found is not None and not found.producer and any(True for _ in statements(each.launch.body, Gemm)):
             yield found.because
-
-
-def _stages(resolved: Resolved) -> Iterator[int]:
-    """The stages of a launch's pipelines, in registers as well."""
-    for loop in statements(resolved.launch.body, Loop):
-        pipeline = resolved.facts.get(loop, PIPELINE)
-        if pipeline is not None:
-            yield pipeline.depth
 
 
 def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:

@@ -259,28 +259,20 @@ def _stages(resolved: Resolved, constants: Constants) -> Iterator[Declaration]:
     name = constants.depth
     named = {c.value for c in resolved.program.constants if c.name == name}
     depths: dict[int, tuple[str, str]] = {}
-    for loop in statements(resolved.launch.body, Loop):
-        pipeline = resolved.facts.get(loop, PIPELINE)
-        if pipeline is not None and pipeline.stages not in named:
+    for loop, pipeline in resolved.pipelines:
+        if pipeline.stages not in named:
             depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), resolved.facts.rule(loop, PIPELINE)))
     for stages, (text, rule) in depths.items():
         about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
         yield Declaration(f"constexpr int {constants.stages(stages)} = {stages};", about)
-    ahead = {
-        constants.stages(pipeline.stages)
-        for loop in statements(resolved.launch.body, Loop)
-        if (pipeline := resolved.facts.get(loop, PIPELINE)) is not None
-        and not pipeline.producer
-        and pipeline.stages > 1
-    }
-    for name in sorted(ahead):
+    several = (each for _, each in resolved.pipelines if not each.producer and each.stages > 1)
+    for name in sorted({constants.stages(each.stages) for each in several}):
         yield Declaration(f'static_assert({name} >= 2, "one tile is used while others load or are stored");')
 
 
 def _loads(resolved: Resolved, constants: Constants) -> Iterator[Declaration]:
     """The loads per thread and iteration, where loads bypass the registers and are counted."""
-    found = {stmt: resolved.facts.get(stmt, PIPELINE) for stmt in statements(resolved.launch.body, Loop)}
-    counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
+    counts = {each.direct: loop for loop, each in resolved.pipelines if each.direct is not None}
     for count, stmt in counts.items():
         about = "of 16 bytes, past the registers, that a thread starts per iteration; waits count them"
         text = f"constexpr int {constants.loads(count)} = {count};"

@@ -47,9 +47,8 @@ def _without_names_of_loads(pipeline: Pipeline) -> tuple[Stmt, ...]:
 
 def number_of(op: Loop, resolved: Resolved) -> int:
     """The place of a loop's pipeline among the kernel's, from 1."""
-    loops = [stmt for stmt in statements(resolved.launch.body, Loop) if resolved.facts.get(stmt, PIPELINE)]
     first = begins_pipeline(op, resolved.launch, resolved.facts)
-    return next(number for number, stmt in enumerate(loops, 1) if stmt is first)
+    return next(number for number, (loop, _) in enumerate(resolved.pipelines, 1) if loop is first)
 
 
 def _read_before(pipeline: Pipeline) -> tuple[str, ...]:
@@ -77,8 +76,7 @@ class Depths:
 @functools.lru_cache(maxsize=8)  # asked for every tile
 def depths(resolved: Resolved) -> Depths:
     """The depths of a launch's pipelines."""
-    loops = [*statements(resolved.launch.body, Loop)]
-    found = [each for loop in loops if (each := resolved.facts.get(loop, PIPELINE)) is not None]
+    found = [pipeline for _, pipeline in resolved.pipelines]
     return Depths(
         stages=tuple(dict.fromkeys(each.stages for each in found)),
         direct=tuple(dict.fromkeys(each.direct for each in found if each.direct is not None)),

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uses import statements, users
-from tile2cu.core.decisions import AWAITED_AT, RETIRED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SCHEDULE
+from tile2cu.core.decisions import AWAITED_AT, PIPELINE, RETIRED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SCHEDULE
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Program, Stmt
-from tile2cu.core.schedule import InOrder, Multiple, Retirement, Schedule, implied
+from tile2cu.core.schedule import InOrder, Multiple, Pipeline, Retirement, Schedule, implied
 from tile2cu.plan.grid_schedule import GridSchedule
 from tile2cu.targets import Target
 
@@ -72,6 +72,12 @@ class Resolved:
         """The schedules of the launch's loops."""
         found = (self.facts.get(loop, SCHEDULE) for loop in statements(self.launch.body, Loop))
         return tuple(each for each in found if each is not None)
+
+    @functools.cached_property
+    def pipelines(self) -> tuple[tuple[Loop, Pipeline], ...]:
+        """The launch's loops with prefetched loads, and their pipelines."""
+        found = ((loop, self.facts.get(loop, PIPELINE)) for loop in statements(self.launch.body, Loop))
+        return tuple((loop, pipeline) for loop, pipeline in found if pipeline is not None)
 
     @functools.cached_property
     def waits(self) -> Mapping[tuple[int, bool], Retirement]:
