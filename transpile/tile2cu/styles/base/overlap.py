@@ -1,13 +1,17 @@
 """What is written around a loop that interleaves two iterations: a time line, trip counts."""
 
+from dataclasses import replace
+
 from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.program import Buffer, Reduce, Reduction, Store
-from tile2cu.plan.producer_ops import Overlapped, Part, PartKind, Rescale, RunPart
+from tile2cu.plan.producer_ops import Mask, Overlapped, Part, PartKind, Rescale, RunPart
 from tile2cu.plan.structure import Block
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.statements import Statements
+from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.vocabulary import CEILDIV, MIN, WARPGROUP
 
 UNMASKED = (
@@ -84,6 +88,71 @@ def in_flight(op: Overlapped, k: str, names: Names) -> tuple[str, ...]:
         f"them  [{op.rule}]"
     )
     return tuple(wrapped(about, BODY_WIDTH))
+
+
+def notes(op: Overlapped, mask: str, k: str, names: Names) -> tuple[str, ...]:
+    """What overlaps; `mask` is the name of the lambda that masks an iteration."""
+    return timeline(op, mask, k, names) if op.first else in_flight(op, k, names)
+
+
+def rolled_notes(op: Overlapped, k: str, names: Names) -> str:
+    """What overlaps where one loop has all iterations."""
+    tiles = [names(each.name) for each in op.written]
+    what, are = ("MMA", "is") if len(op.second) == 1 else ("MMAs", "are")
+    return (
+        f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
+        f"{listed(tiles)}, which {'has' if len(tiles) == 1 else 'have'} two stages. All warps have waited for the "
+        f"{what} of iteration {k} - 2, the last to read the stage  [{op.rule}]"
+    )
+
+
+def counting(op: Overlapped, count: str, trips: str) -> tuple[str, ...]:
+    """The name of the trip count; of a loop at the top of the kernel's body, the producer's part declares it."""
+    named = op.iterations.inside and op.visiting is None and count == "num_iterations"
+    return (f"const int num_iterations = {trips};",) if named else ()
+
+
+def masks(mask: Mask, k: str, variable: str, body: Statements) -> tuple[tuple[str, str], tuple[StatementView, ...]]:
+    """Two lambdas and their names: whether an iteration has a masked element, and the mask."""
+    lets, (branch,) = body.views(mask.lets), body.views(mask.branch)
+    asked = text_line(f"return {body.printer.condition(mask.condition)};")
+    names = body.printer.names.fresh("masked"), body.printer.names.fresh("mask")
+    masked, applied = (StatementView("part", {"name": name, "argument": k, "variable": variable}) for name in names)
+    masked = replace(masked, comments=branch.comments, body=(*lets, asked))
+    return names, (masked, replace(applied, body=(*lets, *branch.body)))
+
+
+def masking(op: Overlapped, part: Part, k: str, names: tuple[str, str, str]) -> str:
+    """The mask in front of the first part that processes a result, else nothing.
+
+    `names` are those of the condition, the mask, and the parameter that applies it.
+    """
+    processing = [each for each in op.phases.parts if each.kind is PartKind.PROCESS]
+    if op.mask is None or part is not processing[0]:
+        return ""
+    masked, mask, whole = names
+    return f"{whole}({k});" if whole and k != "0" else f"if ({masked}({k})) {mask}({k});"
+
+
+def rescaled(
+    view: StatementView, part: Part, op: Overlapped, k: str, vote: tuple[str, str, str], body: Statements
+) -> StatementView:
+    """A part with the rescale that warps vote to skip.
+
+    What processes the first MMA votes, and returns whether any factor is not 1; what follows the second MMA of the
+    iteration before is told. `vote` is its name, what fills a factor with 1, and the condition that a row has another.
+    """
+    changed, fill, condition = vote
+    if op.rescale is None or part.kind not in (PartKind.PROCESS, PartKind.PREPARE):
+        return view
+    if part.kind is PartKind.PROCESS:
+        ones = text_line(fill, 0, rescale_skipped(op.rescale, body.printer.names))
+        voted = text_line(f"const bool {changed} = {condition};")
+        scale = StatementView("branch", {"condition": changed}, body=body.views(op.rescale.compute))
+        return replace(view, body=(*view.body, voted, ones, scale, text_line(f"return {changed};")))
+    scale = StatementView("branch", {"condition": changed}, body=body.views(op.rescale.apply))
+    values = f"bool {changed}" + (f", {view.parts.get('values') or f'int {k}'}" if part.asks else "")
+    return replace(view, kind="values_part", parts={**view.parts, "values": values}, body=(scale, *view.body))
 
 
 def released_late(op: Overlapped, tiles: tuple[str, ...], changed: str, wait: str, process: str) -> str:

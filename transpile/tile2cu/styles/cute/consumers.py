@@ -12,13 +12,11 @@ from tile2cu.plan.producer_ops import (
     AwaitMmas,
     Consume,
     Do,
-    Mask,
     Overlapped,
     Part,
     PartKind,
     Prefetch,
     ReleaseStage,
-    Rescale,
     RunPart,
     RunStatement,
     VisitedWork,
@@ -31,12 +29,15 @@ from tile2cu.styles.base.loops import FromZero
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.overlap import (
     UNMASKED,
-    in_flight,
+    counting,
+    masking,
+    masks,
+    notes,
     own_trips,
     part_wish,
     released_late,
-    rescale_skipped,
-    timeline,
+    rescaled,
+    rolled_notes,
 )
 from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
@@ -108,27 +109,16 @@ def overlapped(op: Overlapped, role: Role, kernel: Parts) -> StatementView:
         return StatementView("block", {}, body=Overlap(op, role, kernel, loop).views())
 
 
-def _counting(op: Overlapped, loop: FromZero) -> tuple[StatementView, ...]:
-    """The name of the trip count, which the producer names where the loop is at the top of the kernel's body."""
-    named = op.iterations.inside and loop.count == "num_iterations"
-    return (text_line(f"const int num_iterations = {loop.trips};"),) * named
-
-
 def _rolled(op: Overlapped, loop: FromZero, role: Role, kernel: Parts) -> StatementView:
     """A loop whose MMAs are in flight while the next iteration writes their operands."""
     printer, tile, k = kernel.printer, op.iterations.tiles[0], loop.k
     if op.rings:
         raise unsupported("MMAs in flight whose operands have pipelines of their own", op.source.span)
-    tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.second))
+    sums = [printer.names(each.name) for each in op.second]
     state, barriers = role.state(tile), role.barriers(tile)
     printer.stages |= {each.name: f"{k} % {WRITTEN_STAGES}" for each in op.written}
     released = printer.names.fresh(f"released_{state}")
     what, are, these = ("MMA", "is", "this one remains") if len(sums) == 1 else ("MMAs", "are", "these remain")
-    note = (
-        f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
-        f"{listed(tiles)}, which {'has' if len(tiles) == 1 else 'have'} two stages. All warps have waited for the "
-        f"{what} of iteration {k} - 2, the last to read the stage  [{op.rule}]"
-    )
     (part,) = op.phases.parts
     release = text_line(f"{barriers}.consumer_release({released});")
     again = StatementView("branch", {"condition": f"{k} > 0"}, body=(release, text_line(f"++{released};")))
@@ -143,14 +133,16 @@ def _rolled(op: Overlapped, loop: FromZero, role: Role, kernel: Parts) -> Statem
     )
     last = (StatementView("branch", {"condition": f"{loop.count} > 0"}, body=(release,)),) * op.iterations.inside
     shown = (
-        *_counting(op, loop),
+        *map(text_line, counting(op, loop.count, loop.trips)),
         text_line(fences(tuple(sums)) + "  // written before the MMA reads them"),
         text_line(f"auto {released} = {state};  // of the {what} in flight"),
         _loop(loop, "0", role.advance(op.iterations), body, op.source.span.line),
         text_line(f"warpgroup_wait<0>();\n{fences(tuple(sums))}"),
         *last,
     )
-    return StatementView("block", {}, comments=tuple(wrapped(note, BODY_WIDTH)), body=shown)
+    return StatementView(
+        "block", {}, comments=tuple(wrapped(rolled_notes(op, k, printer.names), BODY_WIDTH)), body=shown
+    )
 
 
 def skipped(factor: RowFactor, names: Names) -> tuple[str, str]:
@@ -204,12 +196,13 @@ class Overlap:
         op, printer = self.op, self.kernel.printer
         lambdas = [part for part in map(self._declared, op.phases.parts) if part.body]
         if op.mask is not None:
-            lambdas[1:1] = self._masks(op.mask)
+            names, lambdas[1:1] = masks(op.mask, self.loop.k, self.loop.variable, self.kernel)
+            self.masked = (*names, "")
         trips, count = own_trips(op, self.loop.count, printer)
-        notes = self._notes()
+        about = notes(op, self.masked[1], self.loop.k, printer.names)
         if op.visiting is not None:
             last = self._visiting(op.visiting)
-            return (*lambdas, replace(last[0], gap=True, comments=notes), *last[1:], *self._deferred())
+            return (*lambdas, replace(last[0], gap=True, comments=about), *last[1:], *self._deferred())
         prologue, epilogue = self._phase(op.phases.prologue, "0"), self._phase(op.phases.epilogue, count)
         if self.releases:
             _, state = self._shared
@@ -218,13 +211,20 @@ class Overlap:
             prologue = (*prologue, text_line(f"++{state};"))
         body = (*prologue, *self._loops(count), *epilogue)
         guarded: tuple[StatementView, ...] = (
-            replace(body[0], comments=(*notes, *body[0].comments), gap=True),
+            replace(body[0], comments=(*about, *body[0].comments), gap=True),
             *body[1:],
         )
         if not op.runs:
-            guarded = (StatementView("branch", {"condition": f"{count} > 0"}, 0, notes, body, gap=True),)
+            guarded = (StatementView("branch", {"condition": f"{count} > 0"}, 0, about, body, gap=True),)
         declared = (replace(text_line("\n".join(trips)), gap=True),) * bool(trips)
-        return (*_counting(op, self.loop), *lambdas, *declared, *guarded, *self._others(count), *self._deferred())
+        return (
+            *map(text_line, counting(op, self.loop.count, self.loop.trips)),
+            *lambdas,
+            *declared,
+            *guarded,
+            *self._others(count),
+            *self._deferred(),
+        )
 
     def _visiting(self, visiting: VisitedWork) -> tuple[StatementView, ...]:
         """The same in each active iteration: all start the first MMAs, and only the first has no earlier to await."""
@@ -247,17 +247,12 @@ class Overlap:
         op = self.op
         return called(op.visiting, self.kernel.printer.names)["work"] if op.visiting is not None else ""
 
-    def _notes(self) -> tuple[str, ...]:
-        """What overlaps."""
-        op, names = self.op, self.kernel.printer.names
-        return timeline(op, self.masked[1], self.loop.k, names) if op.first else in_flight(op, self.loop.k, names)
-
     # ---- parts --------------------------------------------------------------------------------------------------
 
     def _declared(self, part: Part) -> StatementView:
         """The lambda of a part."""
-        names, rescale = self.kernel.printer.names, self.op.rescale
-        name = names.fresh(part_wish(part, self.op, names))
+        names, op = self.kernel.printer.names, self.op
+        name = names.fresh(part_wish(part, op, names))
         asked, variable = (f"int {self.loop.k}", self.loop.variable) if part.asks else ("", "")
         if part.asks and self.op.visiting is not None:
             asked, variable = f"const {called(self.op.visiting, names)['type']}& {self._given()}", ""
@@ -266,13 +261,9 @@ class Overlap:
             body = (*(text_line(variable),) * bool(variable), *self.kernel.views(part.block))
         kind = "values_part" if asked else "part"
         view = StatementView(kind, {**parts, "argument": "", "variable": ""}, body=body)
-        if rescale is not None and part.kind is PartKind.PROCESS:
-            scale = StatementView("branch", {"condition": self.changed}, body=self.kernel.views(rescale.compute))
-            view = replace(view, body=(*view.body, *self._vote(rescale), scale, text_line(f"return {self.changed};")))
-        elif rescale is not None and part.kind is PartKind.PREPARE:
-            scale = StatementView("branch", {"condition": self.changed}, body=self.kernel.views(rescale.apply))
-            values = f"bool {self.changed}" + (f", {asked}" if asked else "")
-            view = replace(view, kind="values_part", parts={**parts, "values": values}, body=(scale, *view.body))
+        if op.rescale is not None:
+            vote = (self.changed, *skipped(op.rescale.factor, names))
+            view = rescaled(view, part, op, self.loop.k, vote, self.kernel)
         if view.body:
             self.names[id(part)] = name
         return view
@@ -287,25 +278,6 @@ class Overlap:
             printer.stages = outside | older
         yield
         printer.stages = outside
-
-    def _vote(self, rescale: Rescale) -> tuple[StatementView, StatementView]:
-        """The vote on whether a row of the warp has another factor than 1, and the factor where it is 1."""
-        factor, names = rescale.factor, self.kernel.printer.names
-        fill, changed = skipped(factor, names)
-        ones = text_line(fill, 0, rescale_skipped(rescale, names))
-        return text_line(f"const bool {self.changed} = {changed};"), ones
-
-    def _masks(self, mask: Mask) -> tuple[StatementView, StatementView]:
-        """Two lambdas: whether an iteration has a masked element, and the mask."""
-        kernel, fresh = self.kernel, self.kernel.printer.names.fresh
-        lets, (branch,) = kernel.views(mask.lets), kernel.views(mask.branch)
-        given = {"argument": self.loop.k, "variable": self.loop.variable}
-        asked = text_line(f"return {kernel.printer.condition(mask.condition)};")
-        self.masked = (fresh("masked"), fresh("mask"), "")
-        masked, applied = (StatementView("part", {"name": name, **given}) for name in self.masked[:2])
-        return replace(masked, comments=branch.comments, body=(*lets, asked)), replace(
-            applied, body=(*lets, *branch.body)
-        )
 
     # ---- phases -------------------------------------------------------------------------------------------------
 
@@ -366,11 +338,8 @@ class Overlap:
 
     def _mask_before(self, do: RunPart, k: str) -> list[StatementView]:
         """The mask, in front of the first part that processes a result."""
-        processing = [each for each in self.op.phases.parts if each.kind is PartKind.PROCESS]
-        if self.op.mask is None or do.part is not processing[0]:
-            return []
-        masked, mask, whole = self.masked
-        return [text_line(f"{whole}({k});" if whole and k != "0" else f"if ({masked}({k})) {mask}({k});")]
+        mask = masking(self.op, do.part, k, self.masked)
+        return [text_line(mask)] if mask else []
 
     def _call(self, do: RunPart, k: str) -> str:
         number = self._given() or (f"{k} - 1" if do.shift else k)

@@ -7,12 +7,10 @@ from tile2cu.plan.producer_ops import (
     AwaitLoads,
     AwaitMmas,
     Do,
-    Mask,
     Overlapped,
     Part,
     PartKind,
     ReleaseStage,
-    Rescale,
     RunPart,
     RunStatement,
 )
@@ -23,12 +21,15 @@ from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.overlap import (
     UNMASKED,
     comment_lines,
-    in_flight,
+    counting,
+    masking,
+    masks,
+    notes,
     own_trips,
     part_wish,
     released_late,
-    rescale_skipped,
-    timeline,
+    rescaled,
+    rolled_notes,
 )
 from tile2cu.styles.base.pipelined import part_name, release_method
 from tile2cu.styles.base.view import StatementView, text_line
@@ -46,15 +47,16 @@ def overlapped(op: Overlapped, texts: Texts, body: Parts) -> StatementView:
     parts = tuple(loop.declared(part) for part in op.phases.parts)
     lambdas = [part for part in parts if part.body]
     if op.mask is not None:
-        lambdas[1:1] = loop.masks(op.mask)
+        names, lambdas[1:1] = masks(op.mask, texts.k, texts.variable, body)
+        loop.masked = (*names, "")
     trips, count = own_trips(op, texts.count, body.printer)
     shown = _visiting(loop) if op.visiting is not None else (*_run_if_any(loop, count), *_skipped(loop, count))
     return StatementView(
         "overlap",
         {},
         body=tuple(lambdas),
-        declared=(*_counting(op, texts), *trips),
-        notes=loop.about(),
+        declared=(*counting(op, texts.count, texts.trips), *trips),
+        notes=notes(op, loop.masked[1], texts.k, body.printer.names),
         orelse=(*shown, *_deferred_sum(op, body)),
     )
 
@@ -96,11 +98,9 @@ class _Loop:
         view = self._lambda(name, part)
         if part.kind is PartKind.START or not self.op.first:
             view = replace(view, parts={**view.parts, "argument": k})
-        rescale = self.op.rescale
-        if rescale is not None and part.kind is PartKind.PROCESS:
-            view = self._voting(view, rescale)
-        elif rescale is not None and part.kind is PartKind.PREPARE:
-            view = self._scaling(view, rescale, part)
+        if self.op.rescale is not None:
+            vote = (self.changed, *skipped(self.op.rescale.factor, printer.names))
+            view = rescaled(view, part, self.op, k, vote, self.body)
         if view.body:
             self.names[id(part)] = name
         return view
@@ -114,41 +114,6 @@ class _Loop:
             )
         argument, variable = (self.texts.k, self.texts.variable) if part.asks or not self.op.first else ("", "")
         return StatementView("part", {"name": name, "argument": argument, "variable": variable}, body=views)
-
-    def _voting(self, view: StatementView, rescale: Rescale) -> StatementView:
-        """The part under the second MMA of the iteration before; it returns whether any factor is not 1."""
-        fill, condition = skipped(rescale.factor, self.body.printer.names)
-        ones = text_line(fill, 0, rescale_skipped(rescale, self.body.printer.names))
-        vote = text_line(f"const bool {self.changed} = {condition};")
-        scale = StatementView("branch", {"condition": self.changed}, body=self.body.views(rescale.compute))
-        return replace(view, body=(*view.body, vote, ones, scale, text_line(f"return {self.changed};")))
-
-    def _scaling(self, view: StatementView, rescale: Rescale, part: Part) -> StatementView:
-        """The part that waits for the second MMA of the iteration before."""
-        scale = StatementView("branch", {"condition": self.changed}, body=self.body.views(rescale.apply))
-        asked = view.parts.get("values") or f"int {self.texts.k}"
-        values = f"bool {self.changed}" + (f", {asked}" if part.asks else "")
-        return replace(view, kind="values_part", parts={**view.parts, "values": values}, body=(scale, *view.body))
-
-    def masks(self, mask: Mask) -> tuple[StatementView, StatementView]:
-        """Two lambdas: whether an iteration has a masked element, and the mask."""
-        lets, (branch,) = self.body.views(mask.lets), self.body.views(mask.branch)
-        argument = {"argument": self.texts.k, "variable": self.texts.variable}
-        asked = text_line(f"return {self.body.printer.condition(mask.condition)};")
-        fresh = self.body.printer.names.fresh
-        names = [fresh(wish) for wish in ("masked", "mask")]
-        masked, applied = (StatementView("part", {"name": name, **argument}) for name in names)
-        self.masked = (names[0], names[1], "")
-        return replace(masked, comments=branch.comments, body=(*lets, asked)), replace(
-            applied, body=(*lets, *branch.body)
-        )
-
-    def about(self) -> tuple[str, ...]:
-        """What overlaps."""
-        op, k = self.op, self.texts.k
-        if op.first:
-            return timeline(op, self.masked[1], k, self.body.printer.names)
-        return in_flight(op, k, self.body.printer.names)
 
     @property
     def _voting_part(self) -> Part:
@@ -201,11 +166,8 @@ class _Loop:
     def _run(self, do: RunPart, part: Part, k: str, given: str) -> list[StatementView]:
         """The call of a part; the mask comes in front of the first that processes a result."""
         found: list[StatementView] = []
-        processing = [each for each in self.op.phases.parts if each.kind is PartKind.PROCESS]
-        if self.op.mask is not None and part is processing[0]:
-            masked, mask, whole = self.masked
-            text = f"{whole}({k});" if whole and k != "0" else f"if ({masked}({k})) {mask}({k});"
-            found.append(self.line(text))
+        if mask := masking(self.op, part, k, self.masked):
+            found.append(self.line(mask))
         if id(part) in self.names:
             found.append(self.line(f"{self._call(part, _number(do, k), given)};"))
         return found
@@ -310,12 +272,6 @@ def _visiting(loop: _Loop) -> tuple[StatementView, ...]:
     return each, last
 
 
-def _counting(op: Overlapped, texts: Texts) -> tuple[str, ...]:
-    """The name of the trip count; of a loop at the top of the kernel's body, the producer's part declares it."""
-    named = op.iterations.inside and op.visiting is None and texts.count == "num_iterations"
-    return (f"const int num_iterations = {texts.trips};",) if named else ()
-
-
 def _skipped(loop: _Loop, count: str) -> tuple[StatementView, ...]:
     """The iterations that only other warpgroups have."""
     op, texts, names = loop.op, loop.texts, loop.body.printer.names
@@ -342,15 +298,9 @@ def _deferred_sum(op: Overlapped, body: Parts) -> tuple[StatementView, ...]:
 def _rolled(loop: _Loop) -> StatementView:
     """One loop over all iterations, whose MMAs are in flight while the next iteration writes their operands."""
     op, texts, printer, k = loop.op, loop.texts, loop.body.printer, loop.texts.k
-    tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.second))
-    has = "has" if len(tiles) == 1 else "have"
-    what, are, their = ("MMA", "is", "its") if len(sums) == 1 else ("MMAs", "are", "their")
+    sums = [printer.names(each.name) for each in op.second]
+    their = "its" if len(sums) == 1 else "their"
     printer.stages |= {tile.name: f"{k} % {WRITTEN_STAGES}" for tile in op.written}
-    note = (
-        f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
-        f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {k} - 2, the "
-        f"last to read the stage  [{op.rule}]"
-    )
     fences = "\n".join(f"{tl.WARPGROUP_FENCE_OPERAND}({name});" for name in sums)
     each = (*([loop.line(texts.variable)] if texts.variable else ()), *loop.phase(op.phases.steady, k, k))
     head = {"end": "", "unroll": "", "variable": k, "start": "0", "stop": texts.count, "compare": "<", "move": f"++{k}"}
@@ -363,5 +313,5 @@ def _rolled(loop: _Loop) -> StatementView:
     if op.iterations.inside:
         last = (*released, *[loop.line(texts.done)] * texts.counted)
         any_ = StatementView("branch", {"condition": f"{texts.count} > 0"}, loop.place, body=last)
-        shown = (*map(loop.line, _counting(op, texts)), *shown, any_)
-    return StatementView("overlap", {}, comments=(note,), orelse=shown)
+        shown = (*map(loop.line, counting(op, texts.count, texts.trips)), *shown, any_)
+    return StatementView("overlap", {}, comments=(rolled_notes(op, k, printer.names),), orelse=shown)
