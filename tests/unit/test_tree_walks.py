@@ -15,6 +15,7 @@ _MAY_WALK = ("analysis", "chooser", "core", "frontend")  # the folders whose wor
 _LOWERS = (
     "plan/body.py",
     "plan/structure.py",
+    "styles/base/elements.py",
     "styles/base/statements.py",
     "styles/tl/body.py",
     "styles/cute/elementwise.py",

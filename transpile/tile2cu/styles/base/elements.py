@@ -1,19 +1,22 @@
 """Elementwise loops, for styles that print their statements one by one: what they access, and their text."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
-from tile2cu.core.expr import Binary, Const, Expr, Load, Past, Var, binary, int_const, walk
+from tile2cu.core.expr import Binary, Const, Expr, Load, Past, Var, binary, children, int_const, walk
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import PackedDot
+from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.scalars import scalar
 
+T = TypeVar("T", bound="ElementPrinter")
 Key = tuple[str, tuple[Expr, ...]]  # of an element: its buffer's name and its indices
 
 
@@ -82,10 +85,33 @@ def box_of(
     return tuple(starts), tuple(dim for dim, _ in along)
 
 
+@dataclass
+class ElementPrinter(Printer):
+    """Prints elements: `places` has those that a loop holds in registers, by buffer and indices.
+
+    `everywhere` are fragments that every thread holds; `span` is the line that is printed.
+    """
+
+    places: Mapping[Key, object] = field(default_factory=dict)
+    everywhere: frozenset[str] = frozenset()
+    span: Span | None = None
+
+    @classmethod
+    def of(cls: type[T], printer: Printer, **more: Any) -> T:
+        """A printer of the same names."""
+        return cls(**{each.name: getattr(printer, each.name) for each in fields(Printer)}, **more)
+
+
 class ElementStatements(ABC):
     """Prints the statements of a loop's body; a style gives the text of those that access memory."""
 
-    printer: Printer
+    op: structure.Elementwise
+    printer: ElementPrinter
+
+    def __post_init__(self) -> None:
+        """Each store and atomic asks for itself which of its threads does it."""
+        body = (part for each in self.op.body for part in by_each_holder(each))
+        self.op = replace(self.op, body=tuple(body))
 
     @abstractmethod
     def store(self, op: Store) -> str:
@@ -104,7 +130,8 @@ class ElementStatements(ABC):
         return nullcontext()
 
     def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
-        """The lines of a statement, under the user's comments."""
+        """The lines of a statement, under the user's comments; errors are at its place."""
+        self.printer.span = op.source.span
         yield from (f"// {line}" for text in comments for line in wrapped(text, BODY_WIDTH))
         printer = self.printer
         match op:
@@ -124,6 +151,12 @@ class ElementStatements(ABC):
                 yield "}"
             case _:
                 yield self.other(op)
+
+    def reads(self, expr: Expr, variables: tuple[Var, ...]) -> bool:
+        """Whether one of the loop's variables is read other than to index an element that is held."""
+        if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
+            return False
+        return expr in variables or any(self.reads(each, variables) for each in children(expr))
 
     def body(self, body: tuple[structure.Statement, ...]) -> list[str]:
         """The lines of a loop's body."""

@@ -1,7 +1,7 @@
 """Elementwise loops: functions applied to tiles in registers, or sweeps over a tile's distributed indices."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Load, Var, children
@@ -15,7 +15,6 @@ from tile2cu.styles.base.elements import (
     Key,
     accesses_of,
     box_of,
-    by_each_holder,
     first_of_four,
     printed_expressions,
 )
@@ -40,11 +39,6 @@ class ElementLoop(ElementStatements):
     loads: list[str] = field(default_factory=list)
     stores: list[str] = field(default_factory=list)
     _loaded: int = 0  # bytes of a thread in `tiles`
-
-    def __post_init__(self) -> None:
-        """Each store and atomic asks for itself which of its threads does it."""
-        body = (part for each in self.op.body for part in by_each_holder(each))
-        self.op = replace(self.op, body=tuple(body))
 
     def lines(self) -> str:
         """The loop. Errors: T2C-E034."""
@@ -122,7 +116,7 @@ class ElementLoop(ElementStatements):
             tiles[each.key] = name
         held = {key: self._element(name) for key, name in tiles.items()}
         self.printer.places |= held
-        if not held or any(self._reads_index(expr) for expr in printed_expressions(self.op.body)):
+        if not held or any(self.reads(expr, self.op.vars) for expr in printed_expressions(self.op.body)):
             self.printer.places.clear()
             return None
         written = {each.key for each in accesses if each.writes}
@@ -228,12 +222,6 @@ class ElementLoop(ElementStatements):
                 return f"{name}({lines_of[kept]})"
         raise unsupported(f"an element of {access.buffer.name} that another thread holds", self.op.source.span)
 
-    def _reads_index(self, expr: Expr) -> bool:
-        """Whether a variable of the loop is read other than to index an element that is held."""
-        if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
-            return False
-        return expr in self.op.vars or any(map(self._reads_index, children(expr)))
-
     # ---- text ---------------------------------------------------------------------------------------------------
 
     def other(self, op: ops.Op) -> str:
@@ -245,11 +233,6 @@ class ElementLoop(ElementStatements):
             quad = printer.place(dot.tile, tuple(first.indices))
             return f"{total} = {words.DOT_OF_QUARTERS}({packed}, {dot.less}, &{quad}, {total});"
         raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", op.source.span)
-
-    def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
-        """The lines of a statement, at whose place errors are."""
-        self.printer.span = op.source.span
-        return super().statement(op, comments)
 
     def atomic(self, op: Atomic) -> str:
         """One element of a tensor, updated by one of the threads that hold it."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from tile2cu.core.dtype import FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Const, Expr
 from tile2cu.core.program import Buffer, Scope
-from tile2cu.core.span import Span
-from tile2cu.styles.base.expressions import Printer, literal
+from tile2cu.styles.base.elements import ElementPrinter, Key
+from tile2cu.styles.base.expressions import literal
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import in_ck, is_bits
 
@@ -15,17 +15,11 @@ _OF_ANY_TYPE = ("cast", "reinterpret", "if_then_else")
 
 
 @dataclass
-class CkPrinter(Printer):
-    """Prints elements: `places` has those that a loop holds in registers, by buffer and indices.
+class CkPrinter(ElementPrinter):
+    """`elements` are the tensors that are accessed one element at a time, by their names."""
 
-    `everywhere` are fragments that every thread holds; `elements` the tensors that are accessed one element at a time,
-    by their names. `span` is the line that is printed.
-    """
-
-    places: dict[tuple[str, tuple[Expr, ...]], str] = field(default_factory=dict)
-    everywhere: frozenset[str] = frozenset()
+    places: dict[Key, str] = field(default_factory=dict)
     elements: dict[str, str] = field(default_factory=dict)
-    span: Span | None = None
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         """One element, readable and assignable."""

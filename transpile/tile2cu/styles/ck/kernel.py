@@ -1,6 +1,6 @@
 """A kernel's plan as ck_tile: its views, tiles and windows, and the statements over them."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Named, static_value
@@ -56,8 +56,7 @@ class CkKernel(Statements):
         self._check()
         held = {each.tile.name: each.layout for each in plan.registers.fragments}
         everywhere = frozenset(name for name, layout in held.items() if isinstance(layout, Replicated))
-        given = {each.name: getattr(printer, each.name) for each in fields(Printer)}
-        super().__init__(file, CkPrinter(**given, everywhere=everywhere))
+        super().__init__(file, CkPrinter.of(printer, everywhere=everywhere))
         every = tuple(operations(plan.body))
         copied = written_by_copies(every)
         accumulators = {name: layout for name, layout in held.items() if isinstance(layout, MfmaTile)}

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tile2cu.core.dtype import FLOAT16
-from tile2cu.core.expr import Binary, Expr, Load, Var, binary, children, int_const, walk, walk_evaluated
+from tile2cu.core.expr import Binary, Expr, Load, binary, int_const, walk, walk_evaluated
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator, slice_of
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
@@ -17,7 +17,6 @@ from tile2cu.styles.base.elements import (
     ElementStatements,
     accesses_of,
     box_of,
-    by_each_holder,
     own_expressions,
     printed_expressions,
 )
@@ -50,11 +49,6 @@ class ElementLoop(ElementStatements):
     stores: list[str] = field(default_factory=list)  # and back, behind it
     vectors: list[str] = field(default_factory=list)  # what comes before the elements of one vector
     stored: list[str] = field(default_factory=list)  # and behind them
-
-    def __post_init__(self) -> None:
-        """Each store and atomic asks for itself which of its threads does it."""
-        body = (part for each in self.op.body for part in by_each_holder(each))
-        self.op = replace(self.op, body=tuple(body))
 
     def lines(self) -> str:
         """The loop. Errors: T2C-E034."""
@@ -118,7 +112,7 @@ class ElementLoop(ElementStatements):
         self._places(accesses, partition, own)
         shared = list(self._shared_by_all(accesses))
         body = self.body(op.body)
-        reads_index = any(self._counts(expr) for expr in printed_expressions(op.body))
+        reads_index = any(self.reads(expr, op.vars) for expr in printed_expressions(op.body))
         touches_memory = any(a.buffer.scope in _MEMORY and a.key not in self.printer.places for a in accesses)
         sizes = self._sizes(partition, own, accesses)
         inner = list(self._indices(partition, own, reads=reads_index, memory=touches_memory))
@@ -163,7 +157,7 @@ class ElementLoop(ElementStatements):
                 loads = dict.fromkeys(part for statement in kept for part in _loads(statement.op))
                 shared += [line for load in loads for line in self._hoisted_load(load, uniform, own)]
                 body, last = self.body(kept), op.vars[-1:]
-                if any(self._counts(expr, last) for expr in printed_expressions(kept)):
+                if any(self.reads(expr, last) for expr in printed_expressions(kept)):
                     at = f"get<{len(op.vars) - 1}>({self.fragments.at(partition)}({self.index}))"
                     body = [f"const int {printer.names(last[0].name)} = {at};", *body]
                 each = ["CUTE_UNROLL", f"for (int {own} = 0; {own} < {op.vector}; ++{own}) {{", *body, "}"]
@@ -436,15 +430,9 @@ class ElementLoop(ElementStatements):
             parts = [
                 f"{self.printer.names(v.name)} = get<{dim}>({at})"
                 for dim, v in enumerate(self.op.vars)
-                if any(self._counts(expr, (v,)) for expr in printed_expressions(self.op.body))
+                if any(self.reads(expr, (v,)) for expr in printed_expressions(self.op.body))
             ]
             yield f"const int {', '.join(parts)};"
-
-    def _counts(self, expr: Expr, among: tuple[Var, ...] = ()) -> bool:
-        """Whether an index, or one `among` them, is read but to find an element that is held."""
-        if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
-            return False
-        return expr in (among or self.op.vars) or any(self._counts(each, among) for each in children(expr))
 
     def other(self, op: ops.Op) -> str:
         """Errors: T2C-E034."""
@@ -456,11 +444,6 @@ class ElementLoop(ElementStatements):
         self.printer.known.append(condition)
         yield
         self.printer.known.pop()
-
-    def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
-        """The lines of a statement, at whose place errors are."""
-        self.printer.span = op.source.span
-        return super().statement(op, comments)
 
     def store(self, op: Store) -> str:
         """Of the threads that hold an element, one writes it to memory; outside of a tensor none does."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from tile2cu.core.dtype import FLOAT16, FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, Named
 from tile2cu.core.program import Buffer, Scope
-from tile2cu.core.span import Span
-from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.elements import ElementPrinter, Key
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import in_cute, is_half
@@ -32,18 +31,14 @@ class Held:
 
 
 @dataclass
-class CutePrinter(Printer):
-    """Prints elements of CuTe's tensors: `places` has those that a loop holds in registers, by buffer and indices.
-
-    `everywhere` are fragments that every thread holds. `span` is the line that is printed. Elements of tensors are
-    predicated where a dimension is `checked`, unless a condition that is `known` to hold implies that it is in bounds.
+class CutePrinter(ElementPrinter):
+    """Elements of tensors are predicated where a dimension is `checked`, unless a condition that is `known` to hold
+    implies that it is in bounds.
     """
 
-    places: dict[tuple[str, tuple[Expr, ...]], Held] = field(default_factory=dict)
+    places: dict[Key, Held] = field(default_factory=dict)
     checked: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
     known: list[Expr] = field(default_factory=list)
-    everywhere: frozenset[str] = frozenset()
-    span: Span | None = None
     elements_of: Callable[[Buffer], str] | None = None  # the tensor of a shared tile that its elements are read from
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:

@@ -1,7 +1,7 @@
 """A kernel's plan as CuTe: its tensors, fragments and shared tiles, and the statements over them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from tile2cu.core.expr import Named, static_value
 from tile2cu.core.instruction import MmaUnit
@@ -79,8 +79,7 @@ class CuteKernel(Parts):
         checked = {view.tensor.name: view.checked for view in plan.tensors.views if any(view.checked)}
         held = plan.registers.fragments
         everywhere = frozenset(each.tile.name for each in held if isinstance(each.layout, Replicated))
-        given = {each.name: getattr(printer, each.name) for each in fields(Printer)}
-        super().__init__(file, CutePrinter(**given, checked=checked, everywhere=everywhere))
+        super().__init__(file, CutePrinter.of(printer, checked=checked, everywhere=everywhere))
         self.plan, self.constants = plan, constants
         self._check()
         self.mmas: dict[str, ops.Mma] = {}  # by the accumulator
