@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -50,10 +50,15 @@ def compile(
 def par_compile(funcs: Iterable[Any], out_idx: Any = None, *, ignore_error: bool = False, **others: Any) -> list[Any]:
     """`tilelang.par_compile`: the kernels of several functions; None for those that fail, with `ignore_error`."""
     others.pop("num_workers", None)
+    return _each(funcs, lambda func: compile(func, out_idx, **others), ignore_error)
+
+
+def _each(given: Iterable[Any], make: Callable[[Any], JITKernel], ignore_error: bool) -> list[Any]:
+    """What is made of each; None of those that fail, with `ignore_error`."""
     found: list[Any] = []
-    for func in funcs:
+    for each in given:
         try:
-            found.append(compile(func, out_idx, **others))
+            found.append(make(each))
         except Tile2CuError:
             if not ignore_error:
                 raise
@@ -97,20 +102,23 @@ class JITImpl:
         """A factory's kernel for these arguments; or an eager function's result for these tensors."""
         if not self.is_eager:
             return self.compile(*args, **kwargs)
+        given = self._arguments(args, kwargs)
+        kernel = self._kernel(given)
+        manifest = kernel.kernel.manifest
+        passed = [each.name for each in manifest.called if each.name in given]
+        if len(passed) == len([each for each in manifest.called if each.name not in manifest.output_names]):
+            return kernel(*(given[name] for name in passed))
+        return kernel(**{name: given[name] for name in passed})
+
+    def _arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments of a call by their names, with defaults."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        kernel = self._kernel(bound.arguments)
-        manifest = kernel.kernel.manifest
-        passed = [each.name for each in manifest.called if each.name in bound.arguments]
-        if len(passed) == len([each for each in manifest.called if each.name not in manifest.output_names]):
-            return kernel(*(bound.arguments[name] for name in passed))
-        return kernel(**{name: bound.arguments[name] for name in passed})
+        return bound.arguments
 
     def specialised(self, *args: Any, **kwargs: Any) -> JITKernel:
         """The kernel that a call with these arguments runs, tensors included."""
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return self._kernel(bound.arguments)
+        return self._kernel(self._arguments(args, kwargs))
 
     def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
         """The kernel for these arguments. An eager function may be given sizes from T.const by their names."""
@@ -120,21 +128,15 @@ class JITImpl:
             bound = self.signature.bind_partial(*args, **{name: kwargs[name] for name in kwargs if name in names})
             bound.apply_defaults()
             return self._kernel({**bound.arguments, **sizes})
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return self._kernel(bound.arguments)
+        return self._kernel(self._arguments(args, kwargs))
 
     def par_compile(self, configs: Iterable[Any], *, ignore_error: bool = False, **others: Any) -> list[Any]:
         """The kernels of several argument sets: dicts, or tuples of positional arguments."""
-        found: list[Any] = []
-        for each in configs:
-            try:
-                found.append(self.compile(**each) if isinstance(each, Mapping) else self.compile(*each))
-            except Tile2CuError:
-                if not ignore_error:
-                    raise
-                found.append(None)
-        return found
+
+        def made(each: Any) -> JITKernel:
+            return self.compile(**each) if isinstance(each, Mapping) else self.compile(*each)
+
+        return _each(configs, made, ignore_error)
 
     def get_kernel_source(self, *args: Any, **kwargs: Any) -> str:
         """The emitted source for these arguments."""

@@ -6,6 +6,7 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tile2cu.tilelang.options import DEVICE
@@ -86,29 +87,12 @@ def requires_cuda_compute_version(major: int, minor: int = 0, mode: str = "ge") 
     return _skip_unless(_OPERATORS[mode](found, (major, minor)), f"needs compute capability {mode} {major}.{minor}")
 
 
-def requires_cuda_compute_version_ge(major: int, minor: int = 0) -> Callable[[Test], Test]:
-    """Skips a test on a GPU of a lower compute capability."""
-    return requires_cuda_compute_version(major, minor, "ge")
-
-
-def requires_cuda_compute_version_gt(major: int, minor: int = 0) -> Callable[[Test], Test]:
-    """Skips a test on a GPU of no higher compute capability."""
-    return requires_cuda_compute_version(major, minor, "gt")
-
-
-def requires_cuda_compute_version_le(major: int, minor: int = 0) -> Callable[[Test], Test]:
-    """Skips a test on a GPU of a higher compute capability."""
-    return requires_cuda_compute_version(major, minor, "le")
-
-
-def requires_cuda_compute_version_lt(major: int, minor: int = 0) -> Callable[[Test], Test]:
-    """Skips a test on a GPU of no lower compute capability."""
-    return requires_cuda_compute_version(major, minor, "lt")
-
-
-def requires_cuda_compute_version_eq(major: int, minor: int = 0) -> Callable[[Test], Test]:
-    """Skips a test on a GPU of another compute capability."""
-    return requires_cuda_compute_version(major, minor, "eq")
+# The same for one relation each.
+requires_cuda_compute_version_ge = requires_cuda_compute_version
+requires_cuda_compute_version_gt = partial(requires_cuda_compute_version, mode="gt")
+requires_cuda_compute_version_le = partial(requires_cuda_compute_version, mode="le")
+requires_cuda_compute_version_lt = partial(requires_cuda_compute_version, mode="lt")
+requires_cuda_compute_version_eq = partial(requires_cuda_compute_version, mode="eq")
 
 
 def main() -> None:
