@@ -55,6 +55,17 @@ def statements(body: cst.BaseSuite) -> Sequence[cst.BaseStatement | cst.BaseSmal
     return body.body
 
 
+def otherwise(node: cst.If) -> Sequence[cst.CSTNode]:
+    """The statements of a branch that run where its condition does not hold."""
+    match node.orelse:
+        case cst.If() as chained:
+            return (chained,)
+        case cst.Else(body=body):
+            return statements(body)
+        case _:
+            return ()
+
+
 def run_body(cx: Context, body: Sequence[cst.CSTNode], env: Env) -> Flow:
     """Run statements until one returns or jumps."""
     for node in body:
@@ -329,13 +340,7 @@ def _imported(origin: str, name: str, folder: str) -> object:
 def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
     if truth(evaluate(cx, node.test, env), "the condition of this `if`"):
         return run_body(cx, statements(node.body), env)
-    match node.orelse:
-        case cst.If() as chained:
-            return run_statement(cx, chained, env)
-        case cst.Else(body=body):
-            return run_body(cx, statements(body), env)
-        case _:
-            return None
+    return run_body(cx, otherwise(node), env)
 
 
 def _run_for(cx: Context, node: cst.For, env: Env) -> Flow:

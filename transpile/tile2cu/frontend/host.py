@@ -162,13 +162,7 @@ def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
         return run_host(cx, statements(node.body), env)
     else:
         _look_aside(cx, node, env)
-    match node.orelse:
-        case cst.If() as chained:
-            second = run_host(cx, (chained,), env)
-        case cst.Else(body=body):
-            second = run_host(cx, statements(body), env)
-        case _:
-            second = None
+    second = run_host(cx, execute.otherwise(node), env)
     if isinstance(condition, Opaque | TorchTensor):
         return second if first is not None else None  # only where both ways leave
     return second

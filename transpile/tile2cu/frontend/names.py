@@ -8,12 +8,14 @@ and for the arguments: a tensor's extent may have the name of a number that the 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 from tile2cu.analysis.uses import declares
 from tile2cu.core.expr import Expr, Named, Role, Var
 from tile2cu.core.program import Buffer, Launch, Range, Region, Scope, Stmt
 from tile2cu.core.user_file import Constant
 
+T = TypeVar("T")
 _OWN_NAMES = (Role.SIZE, Role.SCALAR)  # variables that are arguments: callers know them by name
 
 
@@ -25,12 +27,13 @@ class Naming:
     variables: Mapping[str, str]
     _seen: dict[int, tuple[object, object]] = field(default_factory=dict, repr=False)
 
-    def apply(self, value: object) -> object:
+    def apply(self, value: T) -> T:
         """A value of the program with the new names; what does not change stays the same object."""
-        if not self.constants and not self.variables:
-            return value
+        return cast(T, self._applied(value)) if self.constants or self.variables else value
+
+    def _applied(self, value: object) -> object:
         if isinstance(value, tuple):
-            parts = tuple(self.apply(part) for part in value)
+            parts = tuple(self._applied(part) for part in value)
             return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
         if not isinstance(value, Expr | Stmt | Buffer | Region | Range | Launch):
             return value
@@ -42,7 +45,7 @@ class Naming:
         changes: dict[str, object] = {}
         for item in dataclasses.fields(value):
             old = getattr(value, item.name)
-            new = self._name(value, old) if item.name == "name" else self.apply(old)
+            new = self._name(value, old) if item.name == "name" else self._applied(old)
             if new is not old:
                 changes[item.name] = new
         return dataclasses.replace(value, **changes) if changes else value  # type: ignore[arg-type]
