@@ -6,7 +6,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Address, Const, Expr, Load, Role, Var, walk
-from tile2cu.core.program import Assign, Buffer, Declare, Scope, Store
+from tile2cu.core.program import Assign, Buffer, Declare, Store
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, operators
 from tile2cu.frontend.assign import unpack
@@ -184,16 +184,13 @@ def _declare(cx: Context, name: str, dtype: DType, init: Expr | None) -> Var:
     cx.recorder.require_kernel(f"`{name}`")
     start = Const(dtype, 0) if init is None else init
     var = cx.recorder.variable(name, dtype, Role.MUTABLE)
-    at = cx.recorder.take()
-    cx.recorder.emit(Declare(var=var, init=start, **at.fields))
+    cx.recorder.emit(Declare(var=var, init=start, **cx.recorder.take().fields))
     return var
 
 
 def _output(cx: Context, name: str, value: OutputTensor, span: Span) -> Buffer:
     """A tensor from T.empty: one more parameter, allocated by the caller."""
-    at = cx.recorder.take()
-    comment = "\n".join(at.lines)
-    buffer = Buffer(name=name, shape=value.shape, dtype=value.dtype, scope=Scope.GLOBAL, span=span, comment=comment)
+    buffer = TensorType(value.shape, value.dtype).named(name, span, "\n".join(cx.recorder.take().lines))
     cx.recorder.add_param(name, buffer)
     return buffer
 
@@ -228,17 +225,7 @@ def _bind_argument(cx: Context, name: str, tensor: TensorType, env: Env, span: S
     """`A: T.Tensor(...)` in the body of an eager kernel."""
     if name not in cx.recorder.signature:
         raise Fault("T2C-F029", f"`{name}` is no parameter of the kernel", help="only parameters are annotated so")
-    at = cx.recorder.take()
-    comment = "\n".join(at.lines)
-    buffer = Buffer(
-        name=name,
-        shape=tensor.shape,
-        dtype=tensor.dtype,
-        scope=Scope.GLOBAL,
-        span=span,
-        comment=comment,
-        strides=tensor.strides,
-    )
+    buffer = tensor.named(name, span, "\n".join(cx.recorder.take().lines))
     cx.recorder.add_param(name, buffer)
     env.bind(name, buffer, span)
 
@@ -293,14 +280,7 @@ def _store(cx: Context, base: object, items: tuple[object, ...], value: object, 
         written, op = combined, ""
     elif op:
         operators.binary(cx.budget, op, element, written)  # for its checks
-    at = cx.recorder.take()
-    store = Store(
-        buffer=base,
-        indices=element.indices,
-        value=written,
-        op=op,
-        **at.fields,
-    )
+    store = Store(buffer=base, indices=element.indices, value=written, op=op, **cx.recorder.take().fields)
     cx.recorder.emit(guarded(element, store))
 
 
@@ -322,8 +302,7 @@ def _assign_mutable(cx: Context, var: Var, value: object, op: str) -> None:
         written, op = combined, ""
     if written == var and not op:
         return  # `start = first if is_cut else start`, where nothing is cut
-    at = cx.recorder.take()
-    cx.recorder.emit(Assign(var=var, value=written, op=op, **at.fields))
+    cx.recorder.emit(Assign(var=var, value=written, op=op, **cx.recorder.take().fields))
 
 
 def _scalar(value: object, what: str) -> Expr:

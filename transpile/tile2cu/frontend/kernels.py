@@ -9,7 +9,7 @@ import libcst as cst
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var, walk
-from tile2cu.core.program import Buffer, Launch, Program, Scope
+from tile2cu.core.program import Buffer, Launch, Program
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host, launching, trace
 from tile2cu.frontend.bind import Calls
@@ -138,18 +138,17 @@ class Trace:
         raise self._error("T2C-F032", what, help=way_out)
 
     def _call_factory(self, factory: Function) -> object:
-        assert isinstance(factory.node, cst.FunctionDef)
         env = Env(factory.env, declares=True)
-        for param in (*factory.node.params.params, *factory.node.params.kwonly_params):
+        for param in (*factory.definition.params.params, *factory.definition.params.kwonly_params):
             self.arguments[param.name.value] = value = self._argument(factory, param)
             env.bind(param.name.value, value, self.cx.source.span(param.name))
-        if isinstance(factory.node.params.star_arg, cst.Param):
-            env.values[factory.node.params.star_arg.name.value] = ()
-        if factory.node.params.star_kwarg is not None:
-            env.values[factory.node.params.star_kwarg.name.value] = {}
+        if isinstance(factory.definition.params.star_arg, cst.Param):
+            env.values[factory.definition.params.star_arg.name.value] = ()
+        if factory.definition.params.star_kwarg is not None:
+            env.values[factory.definition.params.star_kwarg.name.value] = {}
         if (driver := launching.as_driver(self.cx, factory)) is not None:
             return launching.kernels_of(self.cx, driver, factory, env)
-        flow = execute.run_body(self.cx, execute.statements(factory.node.body), env)
+        flow = execute.run_body(self.cx, execute.statements(factory.definition.body), env)
         value = flow.value if isinstance(flow, execute.Return) else None
         if not isinstance(value, Opaque) or not self.cx.tuned:
             return value
@@ -177,10 +176,9 @@ class Trace:
 
     def _prim_func(self, function: Function) -> tuple[int, ...]:
         """Trace a prim_func: its parameters are the kernel's, its body is the program. Gives the outputs it returns."""
-        assert isinstance(function.node, cst.FunctionDef)
         cx = self.cx
         env = Env(function.env, declares=True)
-        params = function.node.params.params
+        params = function.definition.params.params
         cx.recorder.signature = tuple(param.name.value for param in params)
         for param in params:
             value = self._parameter(function, param)
@@ -188,7 +186,7 @@ class Trace:
                 cx.recorder.add_param(param.name.value, value)
             env.bind(param.name.value, value, cx.source.span(param.name))
         cx.recorder.tracing, cx.recorder.passes = True, function.passes
-        flow = trace.trace_body(cx, function.node.body, env)
+        flow = trace.trace_body(cx, function.definition.body, env)
         unknown = next((name for name in cx.recorder.signature if name not in cx.recorder.params), None)
         if unknown is not None:
             raise self._error("T2C-F029", f"no T.match_buffer states what tensor `{unknown}` is", function)
@@ -219,15 +217,7 @@ class Trace:
         name = param.name.value
         match annotation:
             case TensorType():
-                return Buffer(
-                    name=name,
-                    shape=annotation.shape,
-                    dtype=annotation.dtype,
-                    scope=Scope.GLOBAL,
-                    span=self.cx.source.span(param.name),
-                    comment=param_comment(param),
-                    strides=annotation.strides,
-                )
+                return annotation.named(name, self.cx.source.span(param.name), param_comment(param))
             case DType():
                 self.cx.remarks[name] = param_comment(param)
                 return Var(annotation, name, Role.SCALAR)
@@ -239,15 +229,14 @@ class Trace:
     def _eager(self) -> tuple[int, ...]:
         """Trace an eager function; gives the outputs that it returns."""
         function, cx = self.kernel.function, self.cx
-        assert isinstance(function.node, cst.FunctionDef)
         env = Env(function.env, declares=True)
-        listed = (*function.node.params.params, *function.node.params.kwonly_params)
+        listed = (*function.definition.params.params, *function.definition.params.kwonly_params)
         cx.recorder.signature = tuple(param.name.value for param in listed)
         for param in listed:
             self.arguments[param.name.value] = value = self._eager_parameter(function, param)
             env.bind(param.name.value, value, cx.source.span(param.name))
         cx.recorder.tracing = True
-        flow = trace.trace_body(cx, function.node.body, env)
+        flow = trace.trace_body(cx, function.definition.body, env)
         self._order_params()
         return self._returned(None if flow is None else flow.value)
 
@@ -307,7 +296,6 @@ class Trace:
 
     def _finish(self, traced: Function, outputs: tuple[int, ...]) -> Program:
         recorder, cx = self.cx.recorder, self.cx
-        assert isinstance(traced.node, cst.FunctionDef)
         if not recorder.launches:
             raise self._error("T2C-F025", f"`{traced.name}` has no `with T.Kernel(...)`", traced)
         params, launches = tuple(recorder.params.values()), tuple(recorder.launches)
@@ -328,7 +316,7 @@ class Trace:
             doc=specialised(_docstring(self.kernel.function), self.arguments),
             about=specialised(about, self.arguments),
             source=cx.source.source,
-            params=_as_params(names.apply(params)),
+            params=names.apply(params),
             outputs=outputs,
             sizes=tuple(Var(INT32, size, Role.SIZE) for size in sizes),
             remarks=tuple((name, cx.remarks[name]) for name in (*recorder.params, *sizes) if cx.remarks.get(name)),
@@ -336,25 +324,25 @@ class Trace:
                 replace(each, name=names.constants.get(key, key), computed=_in_terms_of(named, each.computed, names))
                 for key, each in constants
             ),
-            launches=_as_launches(names.apply(launches)),
+            launches=names.apply(launches),
             span=self._name_span(self.kernel.function),
-            comments=leading_comments(traced.node),
+            comments=leading_comments(traced.definition),
             bindings=tuple(
                 (name, as_data(value))  # type: ignore[misc]
                 for name, value in cx.bindings.given.items()
                 if name in cx.bindings.known and not isinstance(value, Opaque)
             ),
-            workspaces=_as_buffers(names.apply(workspaces)),
+            workspaces=names.apply(workspaces),
             user_code=tuple(recorder.pasted),
             own_barriers=self.decorated.own_barriers or (cx.live is not None and cx.live.own_barriers),
             dropped=tuple(recorder.dropped.items()),
             rebound=tuple(recorder.rebound.items()),
             decided=tuple(
-                replace(each, condition=_as_expr(names.apply(each.condition)))
+                replace(each, condition=names.apply(each.condition))
                 for each in cx.decided.values()
                 if constant_names(walk(each.condition)) <= named
             ),
-            derived=tuple(replace(each, value=_as_expr(names.apply(each.value))) for each in cx.derived),
+            derived=tuple(replace(each, value=names.apply(each.value)) for each in cx.derived),
         )
 
     def _in_order_of_arguments(self, sizes: Sequence[str]) -> tuple[str, ...]:
@@ -399,47 +387,24 @@ class Trace:
         return Tile2CuError(code, message, self._name_span(function or self.kernel.function), help=help)
 
     def _name_span(self, function: Function) -> Span:
-        assert isinstance(function.node, cst.FunctionDef)
-        return self.cx.source.span(function.node.name)
+        return self.cx.source.span(function.definition.name)
 
 
 def _in_terms_of(named: frozenset[str], computed: Expr | None, names: Naming) -> Expr | None:
     """The expression that a constant is computed by, where it consists of constants that the program names."""
     if computed is None or not constant_names(walk(computed)) <= named:
         return None
-    return _as_expr(names.apply(computed))
-
-
-def _as_params(value: object) -> tuple[Buffer | Var, ...]:
-    assert isinstance(value, tuple)
-    return value
-
-
-def _as_expr(value: object) -> Expr:
-    assert isinstance(value, Expr)
-    return value
-
-
-def _as_buffers(value: object) -> tuple[Buffer, ...]:
-    assert isinstance(value, tuple)
-    return value
-
-
-def _as_launches(value: object) -> tuple[Launch, ...]:
-    assert isinstance(value, tuple)
-    return value
+    return names.apply(computed)
 
 
 def _annotated_in(function: Function) -> set[str]:
     """The names that the statements of a function's body annotate: `A: T.Tensor(shape, dtype)`."""
-    assert isinstance(function.node, cst.FunctionDef)
-    lines = [line.body for line in function.node.body.body if isinstance(line, cst.SimpleStatementLine)]
+    lines = [line.body for line in function.definition.body.body if isinstance(line, cst.SimpleStatementLine)]
     notes = [note for line in lines for note in line if isinstance(note, cst.AnnAssign) and note.value is None]
     return {note.target.value for note in notes if isinstance(note.target, cst.Name)}
 
 
 def _docstring(function: Function) -> str:
     """The docstring of a function, without its indentation."""
-    assert isinstance(function.node, cst.FunctionDef)
-    text = function.node.get_docstring()
+    text = function.definition.get_docstring()
     return text.strip() if text else ""

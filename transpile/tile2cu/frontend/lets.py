@@ -11,8 +11,7 @@ def let(cx: Context, name: str, value: Expr) -> Var:
     written = as_expr(value)
     assert written is not None
     var = cx.recorder.variable(name, value.dtype, Role.THREAD if _of_thread(written) else Role.LET)
-    at = cx.recorder.take()
-    cx.recorder.emit(Let(var=var, value=written, **at.fields))
+    cx.recorder.emit(Let(var=var, value=written, **cx.recorder.take().fields))
     return var
 
 

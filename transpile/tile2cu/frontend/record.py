@@ -211,7 +211,8 @@ class Recorder:
             raise Fault("T2C-F025", f"{what} is used outside of `with T.Kernel(...)`", help=help)
 
     def require_tile_operation(self, what: str) -> None:
-        """Reject an operation on whole tiles inside T.Parallel, where each thread is on its own."""
+        """Reject an operation on whole tiles outside of a kernel, and in T.Parallel, where threads are on their own."""
+        self.require_kernel(what)
         if self.parallel:
             raise Fault("T2C-F026", f"{what} works on whole tiles; it cannot be inside T.Parallel")
 

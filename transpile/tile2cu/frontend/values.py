@@ -65,6 +65,12 @@ class Function:
     maker: "Function | None" = None  # of a prim_func, the jit function whose call gave it
     passes: tuple["Function", ...] = ()  # of a prim_func, the functions that the file applies to its nodes, in order
 
+    @property
+    def definition(self) -> cst.FunctionDef:
+        """The `def` of a function that is no lambda."""
+        assert isinstance(self.node, cst.FunctionDef)
+        return self.node
+
 
 @dataclass(frozen=True, eq=False)
 class Opaque:
@@ -215,6 +221,13 @@ class TensorType:
     dtype: DType
     strides: tuple[Expr, ...] | None = None
     data: Buffer | None = None
+
+    def named(self, name: str, span: Span, comment: str) -> Buffer:
+        """The tensor in global memory that a parameter is."""
+        shape, dtype, strides = self.shape, self.dtype, self.strides
+        return Buffer(
+            name=name, shape=shape, dtype=dtype, scope=Scope.GLOBAL, span=span, comment=comment, strides=strides
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,8 +76,7 @@ def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -
     if is_placed(cx, source, target) or is_open(source, target):
         spread(cx, source, target, kind)
         return
-    at = cx.recorder.take()
-    cx.recorder.emit(AtomicTile(kind=kind, src=source, dst=target, **at.fields))
+    cx.recorder.emit(AtomicTile(kind=kind, src=source, dst=target, **cx.recorder.take().fields))
 
 
 def _elements(cx: Context, name: str, kind: Reduction, dst: object, value: object, order: str) -> None:
@@ -140,7 +139,6 @@ def _emit_element(
     cx: Context, kind: Reduction | None, dst: Load, value: Expr, order: str = "", previous: Var | None = None
 ) -> None:
     assert isinstance(dst.buffer, Buffer)
-    at = cx.recorder.take()
     stmt = Atomic(
         kind=kind,
         buffer=dst.buffer,
@@ -148,7 +146,7 @@ def _emit_element(
         value=value,
         order=order,
         previous=previous,
-        **at.fields,
+        **cx.recorder.take().fields,
     )
     cx.recorder.emit(guarded(dst, stmt))
 
@@ -250,8 +248,7 @@ def sync_threads(cx: Context, barrier_id: object = None, arrive_count: object = 
         return
     if cx.recorder.parallel:
         raise Fault("T2C-F026", "T.sync_threads cannot be inside T.Parallel")
-    at = cx.recorder.take()
-    cx.recorder.emit(Sync(**at.fields))
+    cx.recorder.emit(Sync(**cx.recorder.take().fields))
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {

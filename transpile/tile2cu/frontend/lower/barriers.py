@@ -107,7 +107,6 @@ def tma_copy(
     a shared tile to a tensor TMA begins to store it, as a group on its own, until T.tma_store_wait. The policy and the
     annotations are hints and dropped.
     """
-    cx.recorder.require_kernel("T.tma_copy")
     cx.recorder.require_tile_operation("T.tma_copy")
     if leader_scope_threads is not None and leader_scope_threads != prod(cx.recorder.thread_shape):
         raise Fault(
@@ -134,8 +133,7 @@ def tma_copy(
         )
     bar = barrier_of(cx, barrier, "`barrier` of T.tma_copy")
     blocks = 0 if cluster_mask is None else mask(cx, cluster_mask, "T.tma_copy")
-    at = cx.recorder.take()
-    cx.recorder.emit(Copy(src=source, dst=target, barrier=bar, blocks=blocks, **at.fields))
+    cx.recorder.emit(Copy(src=source, dst=target, barrier=bar, blocks=blocks, **cx.recorder.take().fields))
 
 
 def tma_store_arrive(cx: Context) -> None:

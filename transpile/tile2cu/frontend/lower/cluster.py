@@ -48,7 +48,6 @@ def copy_cluster(
     cluster has to follow. A load for several blocks is done when the call returns. The other options are hints.
     """
     name = "T.copy_cluster"
-    cx.recorder.require_kernel(name)
     cx.recorder.require_tile_operation(name)
     if (dst_block is None) == (cluster_mask is None):
         raise Fault("T2C-F023", f"{name} takes either `dst_block`, or `cluster_mask`")

@@ -83,15 +83,7 @@ def _copy_number(cx: Context, src: Load | Var, dst: Load | Var) -> None:
 
 def _store(cx: Context, dst: Load, value: Expr) -> None:
     assert isinstance(dst.buffer, Buffer)
-    at = cx.recorder.take()
-    cx.recorder.emit(
-        Store(
-            buffer=dst.buffer,
-            indices=dst.indices,
-            value=value,
-            **at.fields,
-        )
-    )
+    cx.recorder.emit(Store(buffer=dst.buffer, indices=dst.indices, value=value, **cx.recorder.take().fields))
 
 
 def _sides(cx: Context, name: str, src: object, dst: object) -> tuple[Region, Region]:
@@ -165,7 +157,6 @@ def clear(cx: Context, dst: object) -> None:
 
 
 def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool) -> None:
-    cx.recorder.require_kernel(name)
     cx.recorder.require_tile_operation(name)
     written = as_number(value, f"the value of {name}")
     if isinstance(dst, Var) and dst.role is Role.MUTABLE:

@@ -21,8 +21,7 @@ def check(cx: Context, condition: Expr, message: object) -> None:
     if known is not None and not known:
         raise Fault("T2C-F019", "the assertion fails" + (f": {message[:200]}" if message else ""))
     if known is None:
-        at = cx.recorder.take()
-        cx.recorder.emit(Assert(condition=condition, message=message, **at.fields))
+        cx.recorder.emit(Assert(condition=condition, message=message, **cx.recorder.take().fields))
 
 
 def device_assert(cx: Context, condition: object, msg: object = "", no_stack_info: object = False) -> None:
@@ -39,8 +38,7 @@ def print_(cx: Context, obj: object, msg: object = "", warp_group_id: object = 0
     if not isinstance(msg, str):
         raise Fault("T2C-F023", f"`msg` of T.print is a string, not {describe(msg)}")
     what = _tile(cx, obj) if isinstance(obj, Buffer | View) else as_number(obj, "what T.print prints")
-    at = cx.recorder.take()
-    cx.recorder.emit(Print(what=what, message=msg, **at.fields))
+    cx.recorder.emit(Print(what=what, message=msg, **cx.recorder.take().fields))
 
 
 def _tile(cx: Context, obj: Buffer | View) -> Buffer:

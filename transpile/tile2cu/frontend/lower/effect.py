@@ -9,8 +9,7 @@ from tile2cu.frontend.context import Context
 def perform(cx: Context, call: Call) -> None:
     """Record a call whose value nobody takes."""
     cx.expression(call)
-    at = cx.recorder.take()
-    cx.recorder.emit(CallStmt(call=call, **at.fields))
+    cx.recorder.emit(CallStmt(call=call, **cx.recorder.take().fields))
 
 
 def is_effect(value: object) -> bool:

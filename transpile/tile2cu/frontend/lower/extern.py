@@ -167,14 +167,13 @@ def dp4a(cx: Context, a: object, b: object, c: object) -> None:
     if target is None or target.dtype != INT32:
         raise Fault("T2C-F023", f"T.dp4a adds to an int32 element, not to {describe(c)}")
     assert isinstance(target.buffer, Buffer)
-    at = cx.recorder.take()
     cx.recorder.emit(
         Store(
             buffer=target.buffer,
             indices=target.indices,
             value=Call(INT32, "dp4a", tuple(places)),
             op="+",
-            **at.fields,
+            **cx.recorder.take().fields,
         )
     )
 

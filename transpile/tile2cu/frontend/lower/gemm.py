@@ -32,7 +32,6 @@ def gemm(
 
     Of `annotations`, "priority" is read; others are hints for TileLang.
     """
-    cx.recorder.require_kernel("T.gemm")
     cx.recorder.require_tile_operation("T.gemm")
     if mbar is not None:
         raise Fault("T2C-F011", "T.gemm with `mbar` is not supported yet")
@@ -166,7 +165,6 @@ def gemm_sp(
     wg_wait: object = 0,
 ) -> None:
     """`T.gemm_sp(A, E, B, C)`: C += op(A) @ op(B), where A holds two of each four neighbours along K, given by E."""
-    cx.recorder.require_kernel("T.gemm_sp")
     cx.recorder.require_tile_operation("T.gemm_sp")
     if not isinstance(policy, Policy):
         raise Fault("T2C-F023", f"`policy` of T.gemm_sp is one of T.GemmWarpPolicy, not {describe(policy)}")
@@ -174,7 +172,6 @@ def gemm_sp(
     transposed = {name: as_flag(flag, f"`transpose_{name}` of T.gemm_sp") for name, flag in flags.items()}
     a, e, b, c = (_matrix(cx, value, name) for value, name in ((A_sparse, "A"), (E, "E"), (B, "B"), (C, "C")))
     _require_sparse(a, e, b, c, transposed)
-    at = cx.recorder.take()
     cx.recorder.emit(
         Gemm(
             a=a,
@@ -186,7 +183,7 @@ def gemm_sp(
             transpose_b=transposed["B"],
             policy=policy,
             clear=as_flag(clear_accum, "`clear_accum` of T.gemm_sp"),
-            **at.fields,
+            **cx.recorder.take().fields,
         )
     )
 

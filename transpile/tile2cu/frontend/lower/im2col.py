@@ -27,7 +27,6 @@ def im2col(
     Row m of the matrix is the patch of output pixel m, its columns run over (kernel row, kernel column, channel);
     `col` is the tile at block row `nhw_step` and block column `c_step`. Pixels outside of the image are 0.
     """
-    cx.recorder.require_kernel("T.im2col")
     cx.recorder.require_tile_operation("T.im2col")
     image, tile = as_buffer(cx, img, "the image of T.im2col"), as_buffer(cx, col, "the tile of T.im2col")
     if image.rank != 4 or tile.rank != 2 or tile.scope is not Scope.SHARED:

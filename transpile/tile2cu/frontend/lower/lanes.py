@@ -241,8 +241,7 @@ def _of_slice(cx: Context, view: View) -> list[Load]:
 def write(cx: Context, place: Load, value: Expr) -> None:
     """Store one element."""
     assert isinstance(place.buffer, Buffer)
-    at = cx.recorder.take()
-    stmt = Store(buffer=place.buffer, indices=place.indices, value=value, **at.fields)
+    stmt = Store(buffer=place.buffer, indices=place.indices, value=value, **cx.recorder.take().fields)
     cx.recorder.emit(guarded(place, stmt))
 
 

@@ -129,8 +129,7 @@ def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: 
     if order not in ("row", "column", "col"):
         raise Fault("T2C-F023", '`order` of T.use_swizzle is "row" or "column"')
     if as_flag(enable, "`enable` of T.use_swizzle"):
-        at = cx.recorder.take()
-        cx.recorder.emit(Swizzle(panel=panel, order=str(order), **at.fields))
+        cx.recorder.emit(Swizzle(panel=panel, order=str(order), **cx.recorder.take().fields))
 
 
 def annotate_min_blocks_per_sm(cx: Context, num: object) -> None:

@@ -30,7 +30,6 @@ def _reduction(
 ) -> object:
     """`T.reduce_max(buffer, out, dim, clear)`: `clear=False` lets out take part; without out, it gives a tile."""
     name = f"T.reduce_{kind.value}"
-    cx.recorder.require_kernel(name)
     cx.recorder.require_tile_operation(name)
     dim = dim if axis is None else axis
     if out is None:
@@ -42,8 +41,9 @@ def _reduction(
     keeps_nan = _keeps_nan(kind, src, as_flag(nan_propagate, f"`nan_propagate` of {name}"))
     _require_tiles(name, src, dst)
     _require_shape(name, src, dst, along)
-    at = cx.recorder.take()
-    stmt = Reduce(kind=kind, src=src, dst=dst, dim=along, clear=not keeps_old, keeps_nan=keeps_nan, **at.fields)
+    stmt = Reduce(
+        kind=kind, src=src, dst=dst, dim=along, clear=not keeps_old, keeps_nan=keeps_nan, **cx.recorder.take().fields
+    )
     if Scope.LOCAL in (src.scope, dst.scope):
         _reduce_in_each_thread(cx, name, stmt)
     else:
@@ -175,7 +175,6 @@ def _scan(
 
     `annotations` are hints and dropped.
     """
-    cx.recorder.require_kernel(name)
     cx.recorder.require_tile_operation(name)
     source = _tile_of(cx, src, f"the source of {name}", read=True)
     target = source if dst is None else _tile_of(cx, dst, f"the result of {name}", read=False)
@@ -188,17 +187,7 @@ def _scan(
             f"`{target.name}` {extents_text(target.shape)}",
         )
     backwards = as_flag(reverse, f"`reverse` of {name}")
-    at = cx.recorder.take()
-    cx.recorder.emit(
-        Scan(
-            kind=kind,
-            src=source,
-            dst=target,
-            dim=axis,
-            reverse=backwards,
-            **at.fields,
-        )
-    )
+    cx.recorder.emit(Scan(kind=kind, src=source, dst=target, dim=axis, reverse=backwards, **cx.recorder.take().fields))
     _put_back(cx, target, src if dst is None else dst)
 
 

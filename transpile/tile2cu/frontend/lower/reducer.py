@@ -35,8 +35,7 @@ def reducer_init(cx: Context, reducer: object, init: object = None) -> None:
     acc, kind = _reducer(cx, reducer, "T.reducer_init")
     number = Const(acc.dtype, kind.identity(acc.dtype), weak=False)
     value = number if init is None else as_number(init, "the value of T.reducer_init")
-    at = cx.recorder.take()
-    cx.recorder.emit(Fill(dst=Region.all_of(acc, place(cx)), value=value, **at.fields))
+    cx.recorder.emit(Fill(dst=Region.all_of(acc, place(cx)), value=value, **cx.recorder.take().fields))
 
 
 def reducer_update(cx: Context, element: object, value: object) -> None:
@@ -50,14 +49,13 @@ def reducer_update(cx: Context, element: object, value: object) -> None:
             "T.reducer_update is outside of T.Parallel, where it is ambiguous which threads have a value",
             help="put it into `for i in T.Parallel(...):`, whose iterations give a value each",
         )
-    at = cx.recorder.take()
     cx.recorder.emit(
         Atomic(
             kind=kind,
             buffer=acc,
             indices=element.indices,
             value=as_number(value, "the value of T.reducer_update"),
-            **at.fields,
+            **cx.recorder.take().fields,
         )
     )
 
@@ -68,13 +66,8 @@ def finalize_reducer(cx: Context, reducer: object, dst: object = None, batch: ob
     if dst is None:
         return  # each update is combined where it is
     target = as_buffer(cx, dst, "the destination of T.finalize_reducer")
-    at = cx.recorder.take()
     cx.recorder.emit(
-        Copy(
-            src=Region.all_of(acc, place(cx)),
-            dst=Region.all_of(target, place(cx)),
-            **at.fields,
-        )
+        Copy(src=Region.all_of(acc, place(cx)), dst=Region.all_of(target, place(cx)), **cx.recorder.take().fields)
     )
 
 

@@ -179,7 +179,6 @@ def type_annotation(cx: Context, dtype: object) -> object:
 
 def async_copy(cx: Context, src: object, dst: object, **options: object) -> None:
     """`T.async_copy(src, dst)`: a copy, and a group for T.ptx_wait_group; here it is done when it returns."""
-    cx.recorder.require_kernel("T.async_copy")
     cx.recorder.require_tile_operation("T.async_copy")
     source, target = operands(cx, "T.async_copy", src, dst)
     if source.buffer.scope is not Scope.GLOBAL or target.buffer.scope is not Scope.SHARED:

@@ -95,8 +95,7 @@ def _lanes(cx: Context, warp_size: object) -> int:
 def thread_return(cx: Context) -> None:
     """`T.thread_return()`: the thread is done."""
     cx.recorder.require_kernel("T.thread_return")
-    at = cx.recorder.take()
-    cx.recorder.emit(Leave(**at.fields))
+    cx.recorder.emit(Leave(**cx.recorder.take().fields))
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {

@@ -264,7 +264,6 @@ def written(cx: Context, value: object, name: str, dtype: DType | None = None) -
     """The value as a tile of its own in registers; a tile that has a name is that."""
     if isinstance(value, Buffer) and value.scope is not Scope.GLOBAL:
         return value
-    cx.recorder.require_kernel("an expression of tiles")
     cx.recorder.require_tile_operation("an expression of tiles")
     tile = as_tile(cx, value)
     scope = Scope.LOCAL if _is_of_each_thread(cx, tile.element(_zeros(tile.shape))) else Scope.FRAGMENT
@@ -285,8 +284,7 @@ def reduced(cx: Context, kind: Reduction, value: object, axis: object) -> Buffer
     wide = src.dtype.is_float and src.dtype.bits < 32 and kind in (Reduction.SUM, Reduction.ABSSUM)
     name, here = f"{src.name}_{kind.value}", cx.recorder.peek()
     dst = cx.recorder.allocate_at(here, name, (src.shape[1 - dim],), FLOAT32 if wide else src.dtype, Scope.FRAGMENT)
-    place = cx.recorder.take()
-    cx.recorder.emit(Reduce(kind=kind, src=src, dst=dst, dim=dim, **place.fields))
+    cx.recorder.emit(Reduce(kind=kind, src=src, dst=dst, dim=dim, **cx.recorder.take().fields))
     if dim == 1:
         cx.recorder.row_values.add(dst.name)
     return dst

@@ -204,8 +204,7 @@ def _combined(cx: Context, reducer: Reducer, *both: Expr) -> Expr:
 
 
 def _emit(cx: Context, make: Callable[..., Stmt], **parts: object) -> None:
-    at = cx.recorder.take()
-    cx.recorder.emit(make(**parts, **at.fields))
+    cx.recorder.emit(make(**parts, **cx.recorder.take().fields))
 
 
 def _axis_of(cx: Context, axes: tuple[object, ...]) -> int:
