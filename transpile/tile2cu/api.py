@@ -12,7 +12,7 @@ from tile2cu.api_words import speaks_python
 from tile2cu.core.choice import Choice, Unchosen, rule_of
 from tile2cu.core.decisions import SHARED_BUDGET, TILES
 from tile2cu.core.dispatch import Dispatch
-from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.errors import Tile2CuError, require_one_kernel
 from tile2cu.core.facts import Fact
 from tile2cu.core.origin import STYLES, EmitOptions, Tool
 from tile2cu.core.program import Launch, Program
@@ -203,9 +203,8 @@ def resolved_kernels(
     source = read_python(path) if text is None else text
     reading = Reading(path, source, bindings=bindings, target=target, live=live, read=read)
     found = reading.programs(kernel)
-    if name and len(found) > 1:
-        names = ", ".join(program.name for program in found)
-        raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+    if name:
+        require_one_kernel([program.name for program in found])
     if tiles != "default":
         found = tuple(_with_chosen_tiles(path, source, each, target, bindings, tiles) for each in found)
     kernels = [_resolved(each, target, name, partial(reading.programs, each.alias_of or each.name)) for each in found]
@@ -249,9 +248,7 @@ def one_resolved_kernel(
     Errors: T2C-C004 where the file has several.
     """
     found = resolved_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text, tiles=tiles)
-    if len(found) > 1:
-        names = ", ".join(launches[0].program.name for launches in found)
-        raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+    require_one_kernel([launches[0].program.name for launches in found])
     return with_namespaces(found[0])
 
 

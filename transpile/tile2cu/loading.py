@@ -12,7 +12,7 @@ from tile2cu.by_size import KernelBySize
 from tile2cu.choosing import family_of, fastest, implied_tiles
 from tile2cu.core.choice import Choice
 from tile2cu.core.decisions import TILES
-from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.errors import Tile2CuError, require_one_kernel
 from tile2cu.core.origin import EmitOptions
 from tile2cu.emitter import Resolved, emit_kernel, with_namespaces
 from tile2cu.files import read_python, write_files
@@ -203,9 +203,7 @@ def _emitted_folder(
         emitted = emit_text(
             path, kernel=kernel, target=target, bindings=bindings, text=text, options=options, choice=choice
         )
-        if len(emitted) > 1:
-            names = ", ".join(one.kernel for one in emitted)
-            raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+        require_one_kernel([one.kernel for one in emitted])
         write_files(emitted[0].files, temporary)
 
     # The manifest lists the source's imports: an entry with other imports is another kernel.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tile2cu.cli import no_such_file
 from tile2cu.cli.diagnostics import add_format, given, is_error, report
 from tile2cu.cli.request import add_request_arguments, bindings, emit_options, targets
-from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.errors import Tile2CuError, require_one_kernel
 from tile2cu.core.origin import EmitOptions
 
 if TYPE_CHECKING:
@@ -127,7 +127,5 @@ def _emitted(
 
 
 def _print_one(emitted: Sequence["Emitted"]) -> None:
-    if len(emitted) > 1:
-        names = ", ".join(one.kernel for one in emitted)
-        raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+    require_one_kernel([one.kernel for one in emitted])
     sys.stdout.write(emitted[0].source)

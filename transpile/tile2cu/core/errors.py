@@ -1,5 +1,6 @@
 """Diagnostics: what is wrong, where, and how to fix it, in rustc's form."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile2cu.core.span import Span
@@ -67,6 +68,13 @@ class Tile2CuWarning:
         """The error that it is under -Werror."""
         notes = (*self.notes, Note("-Werror makes warnings errors"))
         return Tile2CuError(self.code, self.message, self.span, notes=notes, help=self.help)
+
+
+def require_one_kernel(names: Sequence[str]) -> None:
+    """Errors: T2C-C004 where a file has several kernels and one is wanted."""
+    if len(names) > 1:
+        found = ", ".join(names)
+        raise Tile2CuError("T2C-C004", f"the file has several kernels: {found}", help="pick one with --kernel NAME")
 
 
 def _rendered(head: str, span: Span | None, notes: tuple[Note, ...], help: str) -> str:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.errors import Tile2CuError, require_one_kernel
 from tile2cu.core.expr import Var
 from tile2cu.core.origin import ENVIRONMENT
 from tile2cu.core.program import Buffer, Program
@@ -77,9 +77,7 @@ class Reading:
     def kernel(self, name: str | None) -> Kernel:
         """The kernel of that name, or the file's only one. Errors: T2C-C004, T2C-F003, T2C-F004."""
         chosen = self.kernels(name)
-        if len(chosen) > 1:
-            names = ", ".join(kernel.name for kernel in chosen)
-            raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+        require_one_kernel([kernel.name for kernel in chosen])
         return chosen[0]
 
     def called(self, kernel: str) -> Mapping[str, object]:
