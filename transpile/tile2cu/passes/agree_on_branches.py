@@ -39,15 +39,16 @@ def agreed_around(launch: Launch, stmt: Stmt) -> Launch | None:
 
 def _with_bounds_of_one_thread(launch: Launch, loop: Loop, alone: Uniformity) -> Launch:
     """The launch in which a loop's bounds pass through shared memory."""
-    bounds = {"start": loop.start, "stop": loop.stop, "step": loop.step}
-    read, stores = dict[str, Expr](), list[Store]()
-    for name, value in bounds.items():
+    bounds: dict[str, Expr] = {"start": loop.start, "stop": loop.stop, "step": loop.step}
+    stores = list[Store]()
+    for name, value in tuple(bounds.items()):
         if not alone.holds(value):
             wish = fresh(launch, f"{loop.var.name}_{name}")
             tile = Buffer(name=wish, shape=(int_const(1),), dtype=value.dtype, scope=Scope.SHARED, span=loop.span)
             launch = replace(launch, tiles=(*launch.tiles, tile))
             stores.append(Store(buffer=tile, indices=(int_const(0),), value=value, span=loop.span))
-            read[name] = Load(tile.dtype, tile, (int_const(0),))
+            bounds[name] = Load(tile.dtype, tile, (int_const(0),))
     first = binary("==", Call(INT32, "thread", ()), int_const(0))
     reading = If(condition=first, then=tuple(stores), span=loop.span, comments=(_ONCE,))
-    return replace(launch, body=with_instead(launch.body, {id(loop): (reading, replace(loop, **read))}))
+    told = replace(loop, start=bounds["start"], stop=bounds["stop"], step=bounds["step"])
+    return replace(launch, body=with_instead(launch.body, {id(loop): (reading, told)}))

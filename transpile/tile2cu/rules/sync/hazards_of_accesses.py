@@ -231,13 +231,16 @@ class Accesses:
             {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in reads.items()},
         )
 
-    def condition(self, stmt: If | While | Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        """The elements that the condition, or the bounds of a loop, read."""
+    def condition(
+        self, stmt: If | While | Loop, pending: Pending, divergent: If | While | Loop | None, *, strict: bool = False
+    ) -> Pending:
+        """The elements that the condition, or the bounds of a loop, read; `strict` where all threads evaluate it."""
         shared_reads, atomic, touches = self.asked(stmt)
         self.require_disjoint_arms(stmt, shared_reads, {}, touches, frozenset())
+        found = self.hazards(shared_reads, {}, pending)
         hazards = {
             name: hazard
-            for name, hazard in self.all_come(self.hazards(shared_reads, {}, pending), divergent).items()
+            for name, hazard in (found if strict else self.all_come(found, divergent)).items()
             if self.may_conflict(name, touches[name], False, pending)
         }
         if hazards:

@@ -79,11 +79,7 @@ class Loops(Branches):
 
         def evaluate(start: Pending) -> tuple[Pending, Pending]:
             after, broken = self.iteration(stmt.body, start, divergent)
-            lenient = self.lenient
-            self.lenient = lenient and divergent is stmt  # else all threads come
-            again = self.condition(stmt, after, stmt)
-            self.lenient = lenient
-            return again, broken
+            return self.condition(stmt, after, stmt, strict=divergent is not stmt), broken
 
         return self.twice(pending, evaluate)
 
