@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Binary, Call, Expr, Role, Unary, Var, static_value
+from tile2cu.core.expr import Binary, Call, Expr, Role, Unary, Var, binary, int_const, static_value, walk
 
 
 @dataclass(frozen=True)
@@ -92,3 +92,18 @@ def is_not_negative(sum_: Linear) -> bool:
 
 def is_wide(dtype: DType) -> bool:
     return dtype.kind == "int" and dtype.bits >= 32
+
+
+def rest_of_sum(expr: Expr, var: Var) -> Expr | None:
+    """What is added to a variable; None where the expression is no sum with it."""
+    if expr == var:
+        return int_const(0)
+    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
+        return None
+    in_left = var in walk(expr.lhs)
+    rest = rest_of_sum(expr.lhs if in_left else expr.rhs, var) if in_left or expr.op == "+" else None
+    if rest is None:
+        return None
+    if static_value(rest) == 0 and expr.op == "+":
+        return expr.rhs if in_left else expr.lhs
+    return binary(expr.op, rest, expr.rhs) if in_left else binary("+", expr.lhs, rest)

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
+from tile2cu.core.expr import Address, Call, Expr, Load, Var, int_const, walk
 from tile2cu.core.program import Buffer, CallStmt, If, Loop, Scope, Stmt, Store
 from tile2cu.core.rebuild import with_bodies
 from tile2cu.frontend.fault import Fault
@@ -68,19 +69,6 @@ def _copy(stmt: Stmt, loop: Loop | None) -> CallStmt | None:
 def _first(indices: tuple[Expr, ...], var: Var) -> tuple[Expr, ...] | None:
     """The indices in a loop's first iteration; None where its iterations are not adjacent along the last dimension."""
     *outer, last = indices
-    first = _without(last, var)
+    first = rest_of_sum(last, var)
     alone = first is not None and not any(part == var for index in (*outer, first) for part in walk(index))
     return (*outer, first) if alone and first is not None else None
-
-
-def _without(sum_: Expr, var: Var) -> Expr | None:
-    """A sum without one of its terms; None where it is no term of its own."""
-    if sum_ == var:
-        return int_const(0)
-    if not isinstance(sum_, Binary) or sum_.op not in ("+", "-"):
-        return None
-    left = _without(sum_.lhs, var)
-    if left is not None:
-        return sum_.rhs if sum_.op == "+" and static_value(left) == 0 else binary(sum_.op, left, sum_.rhs)
-    right = _without(sum_.rhs, var) if sum_.op == "+" else None
-    return None if right is None else sum_.lhs if static_value(right) == 0 else binary("+", sum_.lhs, right)

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from tile2cu.core.expr import Binary, Const, Expr, Load, Past, Var, binary, children, int_const, walk
+from tile2cu.analysis.linear import rest_of_sum
+from tile2cu.core.expr import Expr, Load, Past, Var, binary, children, int_const, walk
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import PackedDot
 from tile2cu.core.span import Span
@@ -75,7 +76,7 @@ def box_of(
         if not inside:
             starts.append(index)
             continue
-        start = without(expanded, inside[0])
+        start = rest_of_sum(expanded, inside[0])
         if len(inside) > 1 or start is None or any(part == inside[0] or isinstance(part, Past) for part in walk(start)):
             return None
         starts.append(start)
@@ -206,21 +207,3 @@ def printed_expressions(body: tuple[structure.Statement, ...]) -> Iterator[Expr]
             case structure.If():
                 for _, inside in op.arms:
                     yield from printed_expressions(inside)
-
-
-def without(expr: Expr, var: Var) -> Expr | None:
-    """What is added to a variable; None where the expression is no sum with it."""
-    if expr == var:
-        return int_const(0)
-    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
-        return None
-    in_left = var in walk(expr.lhs)
-    if expr.op == "-" and not in_left:
-        return None
-    rest = without(expr.lhs if in_left else expr.rhs, var)
-    other = expr.rhs if in_left else expr.lhs
-    if rest is None:
-        return None
-    if isinstance(rest, Const) and rest.value == 0 and expr.op == "+":
-        return other
-    return binary(expr.op, rest, other)

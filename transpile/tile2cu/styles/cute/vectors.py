@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.core.expr import Binary, Expr, Load, Var, children, static_value
 from tile2cu.core.program import Buffer, Scope
-from tile2cu.styles.base.elements import without
 from tile2cu.styles.cute.expressions import CutePrinter
 
 
@@ -54,5 +54,5 @@ class Uniform:
 
     def _starts(self, expr: Expr) -> bool:
         """Whether an index is the vector's own, behind a multiple of vectors."""
-        start = without(self.printer.bounds.expanded(expr), self.last)
+        start = rest_of_sum(self.printer.bounds.expanded(expr), self.last)
         return start is not None and self.printer.bounds.multiple_of(start) % self.vector == 0
