@@ -44,7 +44,7 @@ def merged(value: Call) -> Expr:
     if extent is None or width is None:
         return value
     found = _with_one(term, tile, element, int(width))
-    if {tile, element} & set(walk(found)) or not _ends_with(found, element, extent, int(width)):
+    if {tile, element} & set(walk(found)) or not _ends_with(found, extent, int(width)):
         return value
     return total(value.function, element, extent, substitute(found, {_WHOLE: element}))
 
@@ -103,7 +103,7 @@ def _of_whole(expr: Expr, tile: Var, element: Var, width: int) -> Expr | None:
     return None
 
 
-def _ends_with(term: Expr, element: Var, extent: Expr, width: int) -> bool:
+def _ends_with(term: Expr, extent: Expr, width: int) -> bool:
     """Whether a term is zero beyond the extent, in the last tile: a factor is an element of a tensor out of bounds."""
     whole = static_value(extent)
     if whole is not None and int(whole) % width == 0:

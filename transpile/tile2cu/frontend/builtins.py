@@ -112,8 +112,6 @@ def key(cx: Context, value: object) -> object:
 
 def identical(left: object, right: object) -> bool:
     """`left is right`, for the values that it is used with: None, bools and named objects."""
-    if left is None or right is None or isinstance(left, bool) or isinstance(right, bool):
-        return left is right
     if isinstance(left, DType) and isinstance(right, DType):
         return left == right
     return left is right

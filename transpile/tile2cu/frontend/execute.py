@@ -202,7 +202,7 @@ def assign(
                 _forget_unknown_sizes(cx, elements, value, env)
                 return
             parts = unpack(cx, value, len(elements))
-            formulas = _part_formulas(cx, formula, target, len(elements))
+            formulas = _part_formulas(formula, len(elements))
             for element, part, text in zip(elements, parts, formulas, strict=True):
                 assign(cx, element.value, part, env, formula=text, comment=comment)
         case cst.Attribute():
@@ -230,7 +230,7 @@ def _store_attribute(cx: Context, target: cst.Attribute, value: object, env: Env
         raise Fault("T2C-F012", f"an attribute of {describe(base)} cannot be set")
 
 
-def _part_formulas(cx: Context, formula: str, target: cst.CSTNode, count: int) -> list[str]:
+def _part_formulas(formula: str, count: int) -> list[str]:
     """The text of each part of `a, b = 1, 2`; the whole text where it cannot be distinguished."""
     parts = [part.strip() for part in formula.strip("()").split(",")]
     simple = len(parts) == count and not any(mark in formula.strip("()") for mark in "([{")

@@ -126,7 +126,7 @@ def _without_aliases(op: Parallel) -> Parallel:
     body = tuple(with_expressions(part, lambda expr: used.get(expr)) for part in body)  # type: ignore[call-overload]
     renamed: dict[Expr, Expr] = {}
     for alias, var in used.items():
-        assert isinstance(var, Var) and isinstance(alias, Var)
+        assert isinstance(alias, Var)
         if var.role is Role.PARALLEL:
             renamed[var] = Var(var.dtype, alias.name, Role.PARALLEL, alias.number)
     vars_ = tuple(renamed.get(var, var) for var in op.vars)

@@ -7,7 +7,6 @@ from tile2cu.analysis.accesses import buffers_written, shared
 from tile2cu.analysis.control import arms
 from tile2cu.analysis.groups import group_of, with_groups
 from tile2cu.core.decisions import BARRIER, ON_WGMMA, PIPELINE, PROXY_FENCE, WARP_SPECIALISED
-from tile2cu.core.expr import Call
 from tile2cu.core.program import Buffer, CallStmt, Copy, Gemm, If, Launch, Loop, Region, Stmt, Sync, While
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import is_specialised
@@ -187,7 +186,7 @@ def _read_past_threads(stmt: Stmt, context: Context) -> Mapping[int, Buffer]:
 
 def _calls(stmt: Stmt, names: tuple[str, ...]) -> bool:
     """Whether a statement calls a function whose name starts with one of these."""
-    return isinstance(stmt, CallStmt) and isinstance(stmt.call, Call) and stmt.call.function.startswith(names)
+    return isinstance(stmt, CallStmt) and stmt.call.function.startswith(names)
 
 
 def _is_fence(stmt: Stmt) -> bool:
