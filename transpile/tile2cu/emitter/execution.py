@@ -134,26 +134,24 @@ def _batch(launches: tuple[Resolved, ...]) -> str:
     return f" Batch-invariant: the order in which an element's terms are added {alone}."
 
 
+_MASKED = (  # operands with masked rows, and what becomes of NaN in these
+    (masked_operands, "in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN."),
+    (zeroed_operands, "are not loaded, the tile has zeros in their place: they may hold NaN or infinity."),
+    (
+        replaced_operands,
+        "are loaded, but minus infinity replaces their scores after the MMA: they may hold NaN or infinity.",
+    ),
+)
+
+
 def masked(launches: tuple[Resolved, ...]) -> str:
     """What NaN in elements does that a mask takes out."""
-    sentences = []
     bodies = [each.launch.body for each in launches]
-    for tensor, deciding in dict.fromkeys(each for body in bodies for each in masked_operands(body)):
-        sentences.append(
-            f"Masked rows of {ascii_name(tensor.name)}{_decided(deciding)} in tiles that iterations load are "
-            "multiplied by 0: NaN or infinity in them gives NaN."
-        )
-    for tensor, deciding in dict.fromkeys(each for body in bodies for each in zeroed_operands(body)):
-        sentences.append(
-            f"Masked rows of {ascii_name(tensor.name)}{_decided(deciding)} are not loaded, the tile has zeros in "
-            "their place: they may hold NaN or infinity."
-        )
-    for tensor, deciding in dict.fromkeys(each for body in bodies for each in replaced_operands(body)):
-        sentences.append(
-            f"Masked rows of {ascii_name(tensor.name)}{_decided(deciding)} are loaded, but minus infinity "
-            "replaces their scores after the MMA: they may hold NaN or infinity."
-        )
-    return " ".join(sentences)
+    return " ".join(
+        f"Masked rows of {ascii_name(tensor.name)}{_decided(deciding)} {effect}"
+        for operands, effect in _MASKED
+        for tensor, deciding in dict.fromkeys(each for body in bodies for each in operands(body))
+    )
 
 
 def _decided(deciding: tuple[Buffer, ...]) -> str:

@@ -1,6 +1,6 @@
 """The sizes that a launcher takes: each limit as the check that it makes, and in the words of the head of the file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.expr import Binary, Expr, binary, static_value
@@ -48,14 +48,17 @@ def size_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Limit,
     return tuple(limit for limit in limits if limit.conditions)
 
 
+def _asked(
+    launches: tuple[Written, ...], parts: Callable[[Resolved], Iterable[Expr]], of_call: bool
+) -> list[tuple[Printer, Expr]]:
+    """The parts of each launch that a scalar argument decides, or not."""
+    asked = ((each, part) for each in launches for part in parts(each.resolved))
+    return [(each.printer, part) for each, part in asked if of_call == is_of_call(part, each.resolved.program)]
+
+
 def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
     """What the launcher itself divides by is not zero."""
-    found = [
-        (each.printer, divisor)
-        for each in launches
-        for divisor in run_time_divisors(each.resolved)
-        if of_call == is_of_call(divisor, each.resolved.program)
-    ]
+    found = _asked(launches, run_time_divisors, of_call)
     yield Limit(
         conditions=_unique(f"{printer.index(divisor)} == 0" for printer, divisor in found),
         comment="The grid's extents are quotients",
@@ -93,12 +96,7 @@ def _in_64_bits(expr: Expr, printer: Printer, past: Expr | None) -> str:
 
 
 def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
-    found = [
-        (each.printer, extent)
-        for each in launches
-        for extent in open_rows(each.resolved)
-        if of_call == is_of_call(extent, each.resolved.program)
-    ]
+    found = _asked(launches, open_rows, of_call)
     blocks = "workgroups" if launches[0].resolved.target.is_amd else "blocks"
     yield Limit(
         conditions=_unique(f"{printer.index(extent)} > {MAX_GRID_YZ}" for printer, extent in found),
