@@ -361,12 +361,6 @@ class Printer:
                     f"{words.ATOMIC_LOAD}({self.text(expr.args[0])}{f', {words.NAMESPACE}{order}' if order else ''})",
                     _PRIMARY,
                 )
-            case "ceildiv" | "floordiv" | "floormod":
-                common = promote(expr.args[0].dtype, expr.args[1].dtype)
-                return (
-                    f"{words.NAMESPACE}{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})",
-                    _PRIMARY,
-                )
             case "truncdiv" | "truncmod":  # as C++ divides
                 op = "//" if expr.function == "truncdiv" else "%"
                 sides = zip(expr.args, (False, True), strict=True)
@@ -377,11 +371,11 @@ class Printer:
                 arguments = ", ".join((*(self.argument(arg, arg.dtype) for arg in expr.args), *through))
                 name = "thread_of_block" if name == "thread" and self.groups > 1 else name
                 return f"{called(name)}({arguments})", _PRIMARY
-            case _:
-                return (
-                    f"{words.NAMESPACE}{expr.function}({', '.join(self.argument(arg, dtype) for arg in expr.args)})",
-                    _PRIMARY,
-                )
+            case name:
+                if name in ("ceildiv", "floordiv", "floormod"):
+                    dtype = promote(expr.args[0].dtype, expr.args[1].dtype)
+                arguments = ", ".join(self.argument(arg, dtype) for arg in expr.args)
+                return f"{words.NAMESPACE}{name}({arguments})", _PRIMARY
 
     def _address(self, expr: Address) -> str:
         """Where an element is."""
