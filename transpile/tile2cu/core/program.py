@@ -3,7 +3,7 @@
 Read top down: a Program has parameters and launches; a Launch has tiles and a body of statements.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -11,7 +11,7 @@ from math import inf
 
 from tile2cu.core.choice import Choice, Unchosen
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Call, Expr, Load, Number, Var, int_const, negated, static_value
+from tile2cu.core.expr import Call, Expr, Load, Number, Var, binary, int_const, negated, static_value
 from tile2cu.core.memo import kept
 from tile2cu.core.span import Span
 from tile2cu.core.user_file import Constant, Decided, Derived, Source, UserCode
@@ -104,6 +104,13 @@ class Region:
     def extents(self) -> tuple[Expr, ...]:
         """The extents of the kept dimensions."""
         return tuple(self.ranges[dim].extent for dim in self.kept)
+
+    def at(self, steps: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The indices of the element so many steps along each kept dimension."""
+        along = dict(zip(self.kept, steps, strict=True))
+        return tuple(
+            binary("+", each.start, along[dim]) if dim in along else each.start for dim, each in enumerate(self.ranges)
+        )
 
     @property
     def is_shared_part(self) -> bool:

@@ -126,13 +126,7 @@ class _Writer:
             condition = joined("and", _inside(part, variables))
 
         def indices(region: Region) -> tuple[Expr, ...]:
-            if region is part:
-                return variables
-            along = dict(zip(region.kept, steps, strict=True))
-            return tuple(
-                binary("+", each.start, along[dim]) if dim in along else each.start
-                for dim, each in enumerate(region.ranges)
-            )
+            return variables if region is part else region.at(steps)
 
         body: Stmt = element(indices)
         if condition is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tile2cu.core.expr import Expr, Load, Role, Var, binary, static_value
+from tile2cu.core.expr import Expr, Load, Role, Var, static_value
 from tile2cu.core.program import Assign, Buffer, Copy, Fill, Region, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
@@ -179,12 +179,7 @@ def _fill_open(cx: Context, region: Region, value: Expr) -> None:
     """A part whose extents are known only at run time, element by element."""
 
     def body(indices: Sequence[Var]) -> None:
-        steps = dict(zip(region.kept, indices, strict=True))
-        at = tuple(
-            binary("+", part.start, steps[dim]) if dim in steps else part.start
-            for dim, part in enumerate(region.ranges)
-        )
-        cx.recorder.emit(Store(buffer=region.buffer, indices=at, value=value, span=region.span))
+        cx.recorder.emit(Store(buffer=region.buffer, indices=region.at(indices), value=value, span=region.span))
 
     names = [var.name for var in cx.recorder.indices(region.extents)]
     open_loop.over(cx, region.extents, names, cx.recorder.take(), body)

@@ -81,7 +81,7 @@ def _element(
     cx: Context, source: Region, target: Region, kind: Reduction | None, indices: tuple[Var, ...], at: Place
 ) -> Stmt:
     """What happens to one element."""
-    read, written = _logical(source, indices), _logical(target, indices)
+    read, written = source.at(indices), target.at(indices)
     value: Expr = Load(source.buffer.dtype, source.buffer, _physical(cx, source, read))
     if source.buffer.name in cx.recorder.otherwise:
         found = element_or_else(cx, source.buffer, read)
@@ -97,14 +97,6 @@ def _element(
     body: Stmt = make(buffer=target.buffer, indices=place, value=cx.expression(value), span=at.span, **options)
     inside = _bounds(target, written) if is_placed(cx, target) else None
     return body if inside is None else If(condition=inside, then=(body,), span=at.span)
-
-
-def _logical(region: Region, indices: tuple[Var, ...]) -> tuple[Expr, ...]:
-    """The element of a region that an iteration of the loop is about."""
-    steps = dict(zip(region.kept, indices, strict=True))
-    return tuple(
-        binary("+", each.start, steps[dim]) if dim in steps else each.start for dim, each in enumerate(region.ranges)
-    )
 
 
 def _physical(cx: Context, region: Region, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
