@@ -68,7 +68,7 @@ def naming(constants: Iterable[tuple[str, Constant]], arguments: Iterable[str], 
     taken = set(arguments)
     renamed: dict[str, str] = {}
     for current, constant in constants:
-        name = _free(constant.name, taken)
+        name = free_name(constant.name, taken)
         taken.add(name)
         if name != current:
             renamed[current] = name
@@ -77,12 +77,12 @@ def naming(constants: Iterable[tuple[str, Constant]], arguments: Iterable[str], 
     taken |= declared
     variables: dict[str, str] = {}
     for name in hidden:
-        variables[name] = _free(name, taken)
+        variables[name] = free_name(name, taken)
         taken.add(variables[name])
     return Naming(renamed, variables)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """The name, numbered if it is taken."""
     found, count = name, 0
     while found in taken:

@@ -15,6 +15,7 @@ from tile2cu.core.user_file import UserCode
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.leaving import without_leaves
 from tile2cu.frontend.limits import MAX_BLOCKS
+from tile2cu.frontend.names import free_name
 from tile2cu.frontend.phases import phases
 from tile2cu.frontend.ranges import require_inside
 from tile2cu.frontend.values import Allocation, Function, KernelFrame, Placement, Reducer
@@ -290,10 +291,7 @@ class Recorder:
         taken = set().union(*self._live)
         if self._launch is not None:
             taken |= {tile.name for tile in self._launch.tiles}
-        found, count = name, 0
-        while found in taken:
-            count += 1
-            found = f"{name}_{count}"
+        found = free_name(name, taken)
         self._live[-1].add(found)
         return found
 
@@ -397,3 +395,8 @@ class Recorder:
     def owns(self, buffer: Buffer) -> bool:
         """Whether a buffer can be used in the open launch: a tensor, or a tile of this launch."""
         return buffer.scope is Scope.GLOBAL or (self._launch is not None and buffer in self._launch.tiles)
+
+    def require_owned(self, buffer: Buffer) -> None:
+        """Errors: T2C-F025 for a tile of another launch."""
+        if not self.owns(buffer):
+            raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")

@@ -46,8 +46,7 @@ def _of_elements(cx: Context, base: View | Lanes, items: tuple[object, ...]) -> 
 
 def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> object:
     """One element of a buffer if all indices are numbers, else a View."""
-    if not cx.recorder.owns(buffer):
-        raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
+    cx.recorder.require_owned(buffer)
     if any(isinstance(item, Lanes) for item in items):
         return _elements(cx, buffer, items)
     if any(item is None for item in items):

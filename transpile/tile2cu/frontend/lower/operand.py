@@ -129,8 +129,7 @@ def as_buffer(cx: Context, value: object, what: str) -> Buffer:
     if not isinstance(value, Buffer):
         help = "T.fill(tile, value) fills a tile; `=` only gives the name another meaning" if _is_number(value) else ""
         raise Fault("T2C-F023", f"{what} must be a buffer, not {describe(value)}", help=help)
-    if not cx.recorder.owns(value):
-        raise Fault("T2C-F025", f"`{value.name}` belongs to a `with T.Kernel(...)` that has ended")
+    cx.recorder.require_owned(value)
     return value
 
 
@@ -144,8 +143,7 @@ def as_region(cx: Context, value: object, what: str) -> Region:
 def region_of(cx: Context, value: Buffer | View, span: Span) -> Region:
     """A whole buffer or a slice of one."""
     buffer = value if isinstance(value, Buffer) else value.buffer
-    if not cx.recorder.owns(buffer):
-        raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
+    cx.recorder.require_owned(buffer)
     if isinstance(value, Buffer):
         return Region.all_of(value, span)
     ranges = tuple(_resolved(cx, slice_range(buffer, dim, item)) for dim, item in enumerate(value.items))
