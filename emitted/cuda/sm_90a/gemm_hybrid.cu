@@ -329,7 +329,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // gemm_hybrid.py:120  if whole:
     if (work.whole) {
       // gemm_hybrid.py:121  T.copy(C_local, C[by * block_M, bx * block_N])
-      tl::tma_store_wait_read();  // lane 0 waits, then __syncwarp: the warp's staged rows may be overwritten
+      tl::tma_store_wait();  // lane 0 waits, then __syncwarp: this store may write what the previous one has written
       // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements, and waits
       // until TMA has read a box before others are staged there; TMA reads the last while the block continues
       // [epilogue.copy.tma-store]

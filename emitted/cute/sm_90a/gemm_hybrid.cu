@@ -350,7 +350,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // gemm_hybrid.py:120  if whole:
     if (work.whole) {
       // gemm_hybrid.py:121  T.copy(C_local, C[by * block_M, bx * block_N])
-      tl::tma_store_wait_read();  // before the staging tile is overwritten
+      tl::tma_store_wait();  // before this store writes what the previous one may have written
       // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
       // them while the block continues  [epilogue.copy.tma-store]
       tl::tma_store_start(C_local_mma{}, C_local, C_local_staging, C_map,

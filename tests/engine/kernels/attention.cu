@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(threads)
     // A query sees no later key, and none past the end of the sequence. All see key 0: each row's
     // maximum is finite from iteration 0 on.
     // Replaces masked results of the MMA, in tiles that have masked elements only  [rewrite.mask.after-gemm]
-    if (bx * block_M < k * block_N + block_N - 1) {
+    if (bx * block_M < k * block_N + (block_N - 1)) {
       // attention.py:95  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
         acc_s(i, j) = bx * block_M + i >= k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
