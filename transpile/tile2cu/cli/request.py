@@ -65,7 +65,7 @@ def add_source(parser: argparse.ArgumentParser, default_target: str | None = DEF
 
 
 def add_bindings(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """-D NAME=VALUE and --env NAME=VALUE, which may be given several times; `more` is said of the former."""
+    """-D NAME=VALUE and --env NAME=VALUE, which may be repeated; `more` is added to the help of the former."""
     help = f"a value for an argument of the kernel's factory{more}"
     parser.add_argument("-D", dest="bindings", action="append", default=[], metavar="NAME=VALUE", help=help)
     help = "a variable of the environment that the file reads with os.getenv or os.environ; without it, none is set"

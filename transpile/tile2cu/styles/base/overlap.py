@@ -140,7 +140,8 @@ def rescaled(
     """A part with the rescale that warps vote to skip.
 
     What processes the first MMA votes, and returns whether any factor is not 1; what follows the second MMA of the
-    iteration before is told. `vote` is its name, what fills a factor with 1, and the condition that a row has another.
+    iteration before takes this result. `vote` is its name, what fills a factor with 1, and the condition that a row
+    has another.
     """
     changed, fill, condition = vote
     if op.rescale is None or part.kind not in (PartKind.PROCESS, PartKind.PREPARE):
