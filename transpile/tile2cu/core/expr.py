@@ -304,12 +304,12 @@ def quotient_of(index: Expr, last: Var) -> tuple[Expr, int] | None:
 
 def nibbles_of(expr: Expr, last: Var) -> Load | None:
     """The bytes of which each step of `last` takes a nibble: those of packed[last // 2] >> 4 * (last % 2) & 15."""
-    if not (isinstance(expr, Binary) and expr.op == "&" and static_value(uncast(expr.rhs)) == 15):
+    if not (isinstance(expr, Binary) and expr.op == "&" and static_value(with_its_byte(expr.rhs)) == 15):
         return None
-    shift = uncast(expr.lhs)
+    shift = with_its_byte(expr.lhs)
     if not (isinstance(shift, Binary) and shift.op == ">>"):
         return None
-    packed, amount = uncast(shift.lhs), uncast(shift.rhs)
+    packed, amount = with_its_byte(shift.lhs), with_its_byte(shift.rhs)
     if not isinstance(packed, Load) or packed.dtype.name != "uint8" or not isinstance(amount, Binary):
         return None
     factor, half = (amount.lhs, amount.rhs) if static_value(amount.lhs) is not None else (amount.rhs, amount.lhs)
@@ -323,6 +323,15 @@ def nibbles_of(expr: Expr, last: Var) -> Load | None:
 def uncast(expr: Expr) -> Expr:
     """The operand of a conversion to an integer type that has all values of its own."""
     while isinstance(expr, Call) and expr.function == "cast" and expr.dtype.has_all_of(expr.args[0].dtype):
+        expr = expr.args[0]
+    return expr
+
+
+def with_its_byte(expr: Expr) -> Expr:
+    """The operand of conversions from one integer type to another that keep its low eight bits."""
+    while isinstance(expr, Call) and expr.function == "cast" and expr.args[0].dtype.is_int and expr.dtype.is_int:
+        if expr.dtype.bits < 8:
+            break
         expr = expr.args[0]
     return expr
 

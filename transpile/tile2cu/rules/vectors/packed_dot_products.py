@@ -3,7 +3,7 @@
 from tile2cu.analysis.accesses import read_by_itself, viewed, with_values
 from tile2cu.analysis.uses import outside_of
 from tile2cu.core.dtype import INT8, DType
-from tile2cu.core.expr import Binary, Call, Expr, Load, Var, static_value, uncast
+from tile2cu.core.expr import Binary, Call, Expr, Load, Var, static_value, uncast, with_its_byte
 from tile2cu.core.program import (
     Buffer,
     Let,
@@ -67,15 +67,15 @@ def _quarter(weight: Expr, op: Parallel, part: Var) -> tuple[Buffer, int] | None
     less: object = 0
     if isinstance(weight, Binary) and weight.op == "-" and _is_signed(weight.dtype):
         less = static_value(weight.rhs)
-        weight = uncast(weight.lhs)
+        weight = with_its_byte(weight.lhs)
     if not isinstance(less, int) or not isinstance(weight, Binary) or weight.op != "&":
         return None
-    if static_value(uncast(weight.rhs)) != 3:
+    if static_value(with_its_byte(weight.rhs)) != 3:
         return None
-    shift = uncast(weight.lhs)
+    shift = with_its_byte(weight.lhs)
     if not (isinstance(shift, Binary) and shift.op == ">>") or not 0 <= less < 64:
         return None
-    packed, amount = uncast(shift.lhs), uncast(shift.rhs)
+    packed, amount = with_its_byte(shift.lhs), with_its_byte(shift.rhs)
     factors = {amount.lhs, amount.rhs} if isinstance(amount, Binary) and amount.op == "*" else set()
     number = next((static_value(each) for each in factors - {part}), None)
     if part not in factors or number != 2 or not isinstance(packed, Load) or packed.indices != op.vars:
