@@ -211,8 +211,9 @@ CUTE_DEVICE void tma_copy_multicast(const Map& map, cutlass::arch::ClusterTransa
   copy(map.with(reinterpret_cast<uint64_t&>(barrier), own == first ? mask : own), from, into);
 }
 
-// Stores a tile in shared memory at `start` + `offset` of a map's tensor, box by box. A coordinate that int does not
-// hold is the largest int: there TMA stores nothing. Called by: one thread.
+// Stores a tile in shared memory at `start` + `offset` of a map's tensor, box by box, but for boxes whose coordinates
+// int does not hold: they are out of bounds, and TMA must not store them at the negative ones to which they wrap (an
+// illegal instruction on an H200). Called by: one thread.
 template <class Map, class Start, class Offset, class Tile>
 CUTE_DEVICE void tma_store_boxes(const Map& map, const Start& start, const Offset& offset, Tile&& tile) {
   using namespace cute;
@@ -220,15 +221,17 @@ CUTE_DEVICE void tma_store_boxes(const Map& map, const Start& start, const Offse
     const auto box = tma_tile(map, place, extents(tile));
     return tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(tile), group_modes<0, 2>(box));
   };
+  const auto [to, from] = boxes_at(transform(start, offset, [](int first, int more) { return wrapping_add(first, more); }));
   const auto first = get<0>(boxes_at(start))(_0{});
-  const auto [offsets, from] = boxes_at(offset);
+  const auto offsets = get<0>(boxes_at(offset));
+  const auto is_int = [](int begin, int more) { return begin <= cutlass::platform::numeric_limits<int>::max() - more; };
   CUTE_UNROLL
   for (int i = 0; i < size<0, 1>(from); ++i) {
     const auto each = make_coord(make_coord(_, i));
-    const auto at = transform(first, offsets(make_coord(make_coord(_0{}, i))),
-                              [](int begin, int more) { return saturating_add(begin, more); });
-    auto into = make_tensor(make_inttuple_iter(at), offsets(each).layout());
-    copy(map, from(each), into);
+    if (cute::all_of(transform(first, offsets(make_coord(make_coord(_0{}, i))), is_int), [](bool is) { return is; })) {
+      auto into = to(each);
+      copy(map, from(each), into);
+    }
   }
 }
 

@@ -226,3 +226,25 @@ def test_vectors_of_the_next_iteration_are_loaded_during_an_iterations_mmas() ->
         EXAMPLES / "attention_backward.py", target=HOPPER, style="cute", dim=64, is_causal=True
     ).values()
     assert "load_vectors(tl::min(k_iter + 1, num_iterations - 1));" in backward.source
+
+
+def test_copies_without_mmas_have_no_test_of_who_takes_part() -> None:
+    alone = cute_source("dequant.py", "dequant_gemv")
+    assert "#include <tl/cute_copies.h>" in alone and "tl::copy_tile<threads>(x_copy{}" in alone
+    assert "evict_first in L2, of W and S, where no other block reads them" in alone
+    assert "64 per tile, where all rows start at multiples of 16 bytes" in alone
+    with_mmas = cute_source("gemm_relu.py", target="cuda:sm_80")
+    assert "#include <tl/cute.h>" in with_mmas and "tl::copy_tile(A_shared_copy{}" in with_mmas
+
+
+def test_the_launcher_chooses_between_rows_of_16_bytes_of_4_and_others() -> None:
+    """Rows that no cp.async loads are not asked for words: those of C."""
+    bindings = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32", "transpose_B": True}
+    source = cute_source("gemm.py", target="cuda:sm_80", **bindings)
+    chosen = re.search(r"const auto chosen =(.*?);", source, re.DOTALL)
+    vectors, words, elements = (f"gemm_kernel<tl::{it}>" for it in ("Aligned<16>", "Aligned<4>", "AnyAlignment"))
+    stated = f"K % 16 == 0 && N % 4 == 0 ? {vectors} : K % 4 == 0 ? {words} : {elements}"
+    assert chosen and " ".join(chosen[1].split()) == stated
+    copies = dict(re.findall(r"struct Copies(\S*) \{(.*?)\n\};", source, re.DOTALL))
+    accesses = {key: set(re.findall(r"A_shared_copy = .*?<(\w+)>", text)) for key, text in copies.items()}
+    assert accesses == {"": {"int8_t"}, "<tl::Aligned<4>>": {"uint32_t"}, "<tl::Aligned<16>>": {"uint128_t"}}

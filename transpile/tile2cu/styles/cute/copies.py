@@ -68,9 +68,8 @@ class Waiting:
 class Copies:
     """Prints copies. `types` are the tiled copies that it decided on.
 
-    `threads` is the template argument with the number of threads that call: those of a copy that all share need no test
-    of their index. Kernels with MMAs do without: the test keeps the loads of an iteration together, in front of its
-    MMAs (docs/lab/cute.md).
+    `threads` is the template argument with the number of threads that call: a copy that all of them share needs no test
+    of their index. It is empty in kernels with MMAs, some of which are slower without the test (docs/lab/cute.md).
     """
 
     plan: Kernel
