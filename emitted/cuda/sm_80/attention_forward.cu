@@ -15,8 +15,8 @@
 // Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). The matrix of scores is not stored: the
 // backward pass recomputes it from Q, K and Lse.
 //
-// Compile-time constants: dim = 64, is_causal = True, scale = 0.18033688f and slack = 8. The others are under 'sizes'
-// in the source.
+// Compile-time constants: dim = 64, is_causal = True, scale = 0.18033688f, slack = 8 and block_M = 128. The others are
+// under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)  row-major
 //   K       in   float16  (batch, seq_len, heads, dim)  row-major
@@ -24,9 +24,10 @@
 //   Output  out  float16  (batch, seq_len, heads, dim)  row-major
 //   Lse     out  float32  (batch, heads, seq_len)       row-major
 //
-// batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
-// launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// batch, heads and seq_len may be any size from 0 within these limits. ceildiv(seq_len, block_M) * 128 must be at most
+// 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. heads and batch must be at most 65,535 (blocks of a grid along y
+// or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_backward.py:114) and Output (float16, attention_backward.py:125). scores_sum adds acc_s before it is
 // rounded to acc_s_cast. tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls CUDA's log2f.
@@ -256,6 +257,8 @@ extern "C" size_t attention_forward_workspace_size(int, int, int) { return 0; }
 extern "C" tl_status attention_forward_supports(int batch, int heads, int seq_len, int device) {
   using namespace attention_forward_impl;
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
+  // Indices are ints
+  if (!tl::fits_int(double(tl::ceildiv(seq_len, block_M)) * 128)) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);

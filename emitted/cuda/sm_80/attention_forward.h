@@ -21,8 +21,8 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). The matrix of scores is not stored: the
 // backward pass recomputes it from Q, K and Lse.
 //
-// Compile-time constants: dim = 64, is_causal = True, scale = 0.18033688f and slack = 8. The others are under 'sizes'
-// in the source.
+// Compile-time constants: dim = 64, is_causal = True, scale = 0.18033688f, slack = 8 and block_M = 128. The others are
+// under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)  row-major
 //   K       in   float16  (batch, seq_len, heads, dim)  row-major

@@ -12,17 +12,18 @@
 // Tensors are (batch, seq_len, heads, dim); groups of query heads share a head of K and V. Sequences need not be whole
 // tiles: keys past their end are masked.
 //
-// Compile-time constants: is_causal = True, dim = 128, scale = 0.12751743f, slack = 8 and group_size = 1 (`group` in
-// the file). The others are under 'sizes' in the source.
+// Compile-time constants: is_causal = True, dim = 128, scale = 0.12751743f, slack = 8, group_size = 1 (`group` in the
+// file) and block_M = 64. The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)               row-major
 //   K       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
 //   V       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
 //   Output  out  float16  (batch, seq_len, heads, dim)               row-major
 //
-// batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
-// launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// batch, heads and seq_len may be any size from 0 within these limits. ceildiv(seq_len, block_M) * 64 must be at most
+// 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. heads and batch must be at most 65,535 (blocks of a grid along y
+// or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:121) and Output (float16, attention.py:131). scores_sum adds acc_s before it is rounded to acc_s_cast.
 // tl::exp2 is ex2.approx.ftz.f32.
@@ -312,6 +313,8 @@ extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
 extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int device) {
   using namespace attention_impl;
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
+  // Indices are ints
+  if (!tl::fits_int(double(tl::ceildiv(seq_len, block_M)) * 64)) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device, sizeof(Shared));

@@ -18,8 +18,8 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim); groups of query heads share a head of K and V. Sequences need not be whole
 // tiles: keys past their end are masked.
 //
-// Compile-time constants: is_causal = True, dim = 128, scale = 0.12751743f, slack = 8 and group_size = 1 (`group` in
-// the file). The others are under 'sizes' in the source.
+// Compile-time constants: is_causal = True, dim = 128, scale = 0.12751743f, slack = 8, group_size = 1 (`group` in the
+// file) and block_M = 64. The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)               row-major
 //   K       in   float16  (batch, seq_len, heads / group_size, dim)  row-major

@@ -171,12 +171,12 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     return view;
   }
 
-  // The address of an element, which may be out of bounds.
+  // The address of an element, which may be out of bounds, where it wraps.
   TL_DEVICE Pointer<T_> address(const int (&at)[rank]) const {
-    int64_t offset = 0;
+    uint64_t offset = 0;
     TL_UNROLL
-    for (int d = 0; d < rank; ++d) offset += at[d] * stride[d];
-    return data + offset;
+    for (int d = 0; d < rank; ++d) offset += uint64_t(int64_t(at[d])) * uint64_t(stride[d]);
+    return data + int64_t(offset);
   }
 
   // A reference to an element, also of a const tensor.
@@ -247,7 +247,7 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
         view.stride[to] = stride[d], view.extent[to] = extent[d];
         ++to;
       } else {
-        view.data += at[d] * stride[d];
+        view.data += int64_t(uint64_t(int64_t(at[d])) * uint64_t(stride[d]));
         empty = empty || !inside(d, at[d]);
       }
     }

@@ -99,6 +99,24 @@ def test_the_last_tile_ends_at_an_int(load: str, target: str, tmp_path: Path) ->
     assert "ceildiv(N, 3072) * 3072 must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE" in head
 
 
+# Indices of sizes that are past the tensor, with the largest N of which an int has all.
+DERIVED = {
+    "end": ("T.ceildiv(N, 64)", "bx * 64, T.min((bx + 1) * 64, N)", 2**31 - 64),
+    "parts": ("3", "bx * T.ceildiv(N, 192) * 64, (bx + 1) * T.ceildiv(N, 192) * 64", 3 * (2**31 // 192) * 64),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_indices_of_sizes_that_no_int_holds_are_rejected(name: str, tmp_path: Path) -> None:
+    grid, bounds, largest = DERIVED[name]
+    load = f"for k in T.serial({bounds}, 64):\n                T.copy(X[k], tile)"
+    source = tiles(tmp_path, "cuda:sm_80", load, scope="fragment", grid=grid, tile=64, start="bx")
+    library, manifest = library_of(source), read_manifest(source.with_suffix(".json"))
+    found = {size: run(library, manifest, {"N": size}) for size in (largest + 1, 2**31 - 1, largest, 5, 0)}
+    assert [each.status for each in found.values()] == [1, 1, 0, 0, 0]
+    assert not any(each.faults for each in found.values())
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 @pytest.mark.parametrize("scope", ["fragment", "shared"])

@@ -139,9 +139,10 @@ class Bounds:
             for var, values in given.items()
             if var not in other and is_wide(var.dtype)
         }
-        return frozenset(var for var, values in steps.items() if all(map(self._is_not_negative, values)))
+        return frozenset(var for var, values in steps.items() if all(map(self.never_negative, values)))
 
-    def _is_not_negative(self, value: Expr) -> bool:
+    def never_negative(self, value: Expr) -> bool:
+        """Whether an integer is provably at least 0."""
         low = self.interval(value).low
         return low is not None and low >= 0
 
@@ -152,7 +153,7 @@ class Bounds:
         """
         if not self._wrapping:
             return self.of_values.inside(start, length, extent, given)
-        if not self._is_not_negative(start) and not self.follows(start, given):
+        if not self.never_negative(start) and not self.follows(start, given):
             return False
         slack = self.linear(extent).plus(self.linear(length), -1).plus(self.linear(start), -1)
         return self._fits(start, length, extent) or self._follows(slack, given)

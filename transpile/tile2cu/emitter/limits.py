@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from tile2cu.analysis.bounds import factors
+from tile2cu.analysis.linear import Linear
 from tile2cu.core.expr import Binary, Expr, binary, static_value
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.tma import block_threads, distinct
@@ -15,6 +17,7 @@ from tile2cu.plan.size_limits import (
     open_columns,
     open_rows,
     overflowing,
+    overflowing_sums,
     run_time_divisors,
 )
 from tile2cu.styles.base.comments import listed
@@ -41,6 +44,7 @@ def size_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Limit,
     limits = (
         *_divisors(launches, of_call),
         *_extent_limits(launches, of_call),
+        *(() if of_call else _index_limits(launches)),
         *_grid_limits(launches, of_call),
         *_workitem_limits(launches, of_call),
         *_tile_limits(launches, of_call),
@@ -83,6 +87,35 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
         comment=of_tiles if counts_past(resolved) else "Extents are ints",
         stated=f"{listed([word for _, word in found])} must be at most 2,147,483,647 (32-bit ints)",
     )
+
+
+def _index_limits(launches: tuple[Written, ...]) -> Iterator[Limit]:
+    """What kernels compute from their indices are ints."""
+    printers = {each.resolved: each.printer for each in launches}
+    found = [(printers[each], most) for each, most in overflowing_sums(tuple(printers))]
+    words = _unique(_terms(most, printer.in_words) for printer, most in found)
+    yield Limit(
+        conditions=_unique(f"!{FITS_INT}({_terms(most, printer.index, first='double')})" for printer, most in found),
+        comment="Indices are ints",
+        stated=f"{listed(list(words))} must be at most 2,147,483,647 (32-bit ints)",
+    )
+
+
+def _terms(sum_: Linear, text: Callable[[Expr], str], first: str = "") -> str:
+    """A sum of multiples. `first` is the type that the first factor of each is converted to."""
+    parts: list[tuple[bool, str]] = []
+    for atom, factor in sum_.terms.items():
+        head, *rest = factors(atom)
+        texts = [f"{first}({text(head)})" if first else _factor(head, text), *(_factor(each, text) for each in rest)]
+        texts += [str(abs(factor))] if abs(factor) != 1 else []
+        parts.append((factor < 0, " * ".join(texts)))
+    parts += [(sum_.constant < 0, str(abs(sum_.constant)))] if sum_.constant else []
+    (is_less, found), *others = parts
+    return ("-" if is_less else "") + found + "".join(f" {'-' if less else '+'} {each}" for less, each in others)
+
+
+def _factor(expr: Expr, text: Callable[[Expr], str]) -> str:
+    return f"({text(expr)})" if isinstance(expr, Binary) else text(expr)
 
 
 def _in_64_bits(expr: Expr, printer: Printer, past: Expr | None) -> str:

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.linear import Linear
 from tile2cu.core.decisions import PERSISTENT
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, children, int_const, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Role, Var, binary, children, int_const, static_value, walk
 from tile2cu.core.memo import kept
 from tile2cu.core.program import If, Loop, Program
 from tile2cu.plan.grid_schedule import values_of_sizes
+from tile2cu.plan.largest import is_of_sizes, overflowing_indices
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 
@@ -33,6 +35,18 @@ def overflowing(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Expr
         for part, past in (*counted, *((part, None) for part in _of_last_tiles(each))):
             if (past is not None or part not in ends) and variables(part) <= known:
                 yield each, part, past
+
+
+def overflowing_sums(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Linear]]:
+    """What int may not hold of the largest values that a kernel computes from its indices, besides `overflowing`."""
+    for each in launches:
+        parts = (
+            binary("+", part, int_const(0) if past is None else past)
+            for owner, part, past in overflowing(launches)
+            if owner is each
+        )
+        known = tuple(each.bounds.linear(part) for part in parts)
+        yield from ((each, most) for most in overflowing_indices(each.launch, each.bounds, known))
 
 
 def counts_past(launches: tuple[Resolved, ...]) -> bool:
@@ -130,7 +144,7 @@ def _each_counted(resolved: Resolved) -> Iterator[tuple[Expr, Expr | None]]:
             if not chosen or _by_bounded(part, bounds) is not None:
                 yield part, None
     for end, past in _ends(resolved):
-        if static_value(end) is None and _is_of_sizes(end):
+        if static_value(end) is None and is_of_sizes(end):
             yield from ((part, None) for part in _may_overflow(end, bounds))
             if not bounds.fits(binary("+", end, past)):
                 yield end, past
@@ -146,12 +160,6 @@ def _of_last_tiles(resolved: Resolved) -> Iterator[Expr]:
                 yield binary("*", part, tile)
             case _:
                 pass
-
-
-def _is_of_sizes(expr: Expr) -> bool:
-    """Whether the launcher knows an expression: it reads no memory of the kernel."""
-    reads = any(isinstance(part, Load) for part in walk(expr))
-    return not reads and all(var.role is Role.SIZE for var in variables(expr))
 
 
 def _ends(resolved: Resolved) -> Iterator[tuple[Expr, Expr]]:

@@ -19,8 +19,8 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim); groups of query heads share a head of K and V. Sequences need not be whole
 // tiles: keys past their end are masked.
 //
-// Compile-time constants: dim = 128, group = 4, is_causal = True, window = 128, scale = 0.12751743f and slack = 8. The
-// others are under 'sizes' in the source.
+// Compile-time constants: dim = 128, group = 4, is_causal = True, window = 128, scale = 0.12751743f, slack = 8 and
+// block_M = 64. The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major
 //   K       in   float16  (batch, seq_len, heads / group, dim)  row-major

@@ -1,0 +1,133 @@
+"""The largest values of a kernel's sums and multiples, as numbers of sizes: launchers reject those that int lacks."""
+
+from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.linear import Linear, linear_of
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Expr,
+    Load,
+    Number,
+    Role,
+    Var,
+    binary,
+    int_const,
+    static_value,
+    variables_in,
+    walk,
+)
+from tile2cu.core.program import Launch
+
+_COUNTED = {Role.BLOCK, Role.LOOP, Role.PARALLEL}
+
+
+def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...] = ()) -> tuple[Linear, ...]:
+    """The largest values of a kernel's sums and multiples that int may not hold, as sums of terms of sizes.
+
+    They are of blocks, iterations and elements of tiles, where sizes alone say how many there are. One that is at most
+    another one, or one that is `known` to fit, is left out.
+    """
+    exprs = (expr for stmt in (*launch.prelude, *launch.statements) for expr in expressions(stmt))
+    parts = dict.fromkeys(part for expr in exprs for part in walk(expr) if _may_overflow(part, bounds))
+    found = [most for part in parts if (most := _largest(bounds.expanded(part), bounds)) is not None]
+    kept: list[Linear] = []
+    for most in found:
+        if not bounds.of_values.never_wraps(_sum(most)) and not any(_covers(other, most) for other in (*known, *kept)):
+            kept = [*(other for other in kept if not _covers(most, other)), most]
+    return tuple(kept)
+
+
+def _covers(one: Linear, other: Linear) -> bool:
+    """Whether a sum of terms that are not negative is at least another one."""
+    rests = (one.plus(each, -1) for each in (other, _rounded(other)))
+    return any(more.constant >= 0 and all(factor >= 0 for factor in more.terms.values()) for more in rests)
+
+
+def _rounded(sum_: Linear) -> Linear:
+    """At least a sum, without roundings to whole tiles: `ceildiv(n, 64) * 64` is at most n + 63."""
+    for atom, factor in sum_.terms.items():
+        match atom:
+            case Call(function="ceildiv", args=(n, tile)) | Binary(op="//", lhs=n, rhs=tile):
+                size = int(static_value(tile) or 0)
+                if size > 0 and factor > 0 and factor % size == 0:
+                    times, up = factor // size, isinstance(atom, Call)
+                    sum_ = sum_.plus(Linear({atom: 1}, 0), -factor).plus(linear_of(n), times)
+                    sum_ = sum_.plus(Linear({}, factor - times if up else 0))
+            case _:
+                pass
+    return sum_
+
+
+def _may_overflow(part: Expr, bounds: Bounds) -> bool:
+    if not isinstance(part, Binary) or part.op not in ("+", "-", "*") or part.dtype != INT32:
+        return False
+    roles = {var.role for var in variables_in(bounds.expanded(part))} - {Role.SIZE}
+    return bool(roles) and roles <= _COUNTED and not bounds.of_values.never_wraps(part)
+
+
+def _largest(expr: Expr, bounds: Bounds) -> Linear | None:
+    """The largest value, as a sum of terms of sizes; None where it is not known."""
+    value = static_value(expr)
+    if value is not None:
+        return Linear({}, int(value))
+    if is_of_sizes(expr):
+        return bounds.linear(expr) if all(map(_is_short, walk(expr))) else None
+    match expr:
+        case Var():
+            stop = bounds.stop(expr)
+            most = None if stop is None else _largest(bounds.expanded(stop), bounds)
+            return None if most is None else most.plus(Linear({}, -1))
+        case Binary(op="+", lhs=lhs, rhs=rhs):
+            one, other = _largest(lhs, bounds), _largest(rhs, bounds)
+            return None if one is None or other is None else one.plus(other)
+        case Binary(op="-", lhs=lhs, rhs=rhs) if (less := static_value(rhs)) is not None:
+            one = _largest(lhs, bounds)
+            return None if one is None else one.plus(Linear({}, -int(less)))
+        case Binary(op="%", rhs=rhs) if (divisor := static_value(rhs)) is not None and divisor > 0:
+            return Linear({}, int(divisor) - 1)
+        case Binary(op="*" | "//" as op, lhs=lhs, rhs=rhs) if all(map(bounds.never_negative, (lhs, rhs))):
+            return _of_two(op, _largest(lhs, bounds), _largest(rhs, bounds), static_value(rhs))
+        case _:
+            return None
+
+
+def _is_short(part: Expr) -> bool:
+    """Whether a head can state a limit with a part of an expression: no choice, nor a quotient by a run-time size."""
+    match part:
+        case Binary(op="//", rhs=divisor) | Call(function="ceildiv", args=(_, divisor)):
+            return static_value(divisor) is not None
+        case Binary():
+            return part.op in ("+", "-", "*")
+        case _:
+            return not isinstance(part, Call)
+
+
+def _of_two(op: str, one: Linear | None, other: Linear | None, divisor: Number | None) -> Linear | None:
+    """The largest multiple or quotient of numbers that are not negative."""
+    if one is None or other is None:
+        return None
+    if op == "*":
+        return one.times(other) or other.times(one) or _term(binary("*", _sum(one), _sum(other)))
+    if not divisor:
+        return None
+    return one.divided(divisor) or _term(binary("//", _sum(one), int_const(int(divisor))))
+
+
+def _term(expr: Expr) -> Linear:
+    value = static_value(expr)
+    return Linear({expr: 1}, 0) if value is None else Linear({}, int(value))
+
+
+def _sum(terms: Linear) -> Expr:
+    found: Expr = int_const(0)
+    for atom, factor in terms.terms.items():
+        found = binary("+", found, binary("*", atom, int_const(factor)))
+    return binary("-" if terms.constant < 0 else "+", found, int_const(abs(terms.constant)))
+
+
+def is_of_sizes(expr: Expr) -> bool:
+    """Whether the launcher knows an expression: it reads no memory of the kernel."""
+    reads = any(isinstance(part, Load) for part in walk(expr))
+    return not reads and all(var.role is Role.SIZE for var in variables_in(expr))
