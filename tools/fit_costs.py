@@ -24,8 +24,7 @@ from tile2cu.chooser.model import Schedule, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import VALUES, Kind
 from tile2cu.choosing import Tunable, tunable
-from tile2cu.core.errors import Tile2CuError
-from tile2cu.fit import TOO_LARGE
+from tile2cu.core.shared_memory import TooLarge
 from tile2cu.targets import SM90A
 from tile2cu.targets.costs import H200, Costs
 
@@ -146,8 +145,8 @@ def _schedules(kernel: Tunable, setting: dict[str, int]) -> tuple[Schedule, ...]
     while True:
         try:
             return kernel.decide(setting).schedules
-        except Tile2CuError as error:
-            if error.code != TOO_LARGE or setting["num_stages"] < 2:
+        except TooLarge:
+            if setting["num_stages"] < 2:
                 raise
             setting["num_stages"] -= 1
 

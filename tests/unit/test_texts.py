@@ -28,7 +28,6 @@ _READS = {
     "emitter/dispatch.py": (1, "the user's documentation"),
     "emitter/execution.py": (3, "the name of an architecture"),
     "emitter/reference.py": (2, "the name of a called function"),
-    "emitter/settings.py": (3, "errors of rules, which have a table of bytes"),
     "emitter/shims.py": (1, "the name of a target"),
     "styles/base/claims.py": (2, "a phrase, in the plural"),
     "styles/base/expressions.py": (9, "names of called functions, a number's digits, a sign before a sign, tl::"),

@@ -14,6 +14,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Named, rebuilt, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Launch, Loop, LoopKind, Program, Scope, Stmt
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies
+from tile2cu.core.shared_memory import TooLarge
 
 _SMALLEST = 16  # of a tile's extents: what one matrix instruction takes
 _STAGES = "num_stages"
@@ -29,7 +30,7 @@ def with_fewer_stages(launch: Launch) -> Iterator[Launch]:
         yield replace(launch, body=_fewer(launch.body, stages))
 
 
-def with_help(error: Tile2CuError, program: Program, limit: int, retrace: Retrace, shared_bytes: Bytes) -> Tile2CuError:
+def with_help(error: TooLarge, program: Program, limit: int, retrace: Retrace, shared_bytes: Bytes) -> TooLarge:
     """The diagnostic that tiles do not fit into `limit` bytes, with the largest setting found to fit as its help.
 
     `retrace` gives the program with other values of its parameters; `shared_bytes` settles a program and gives the
@@ -41,7 +42,7 @@ def with_help(error: Tile2CuError, program: Program, limit: int, retrace: Retrac
     else:
         settings = ", ".join(f"{name}={value}" for name, value in found[0].items())
         help = f"the largest setting found to fit is {settings}, with {found[1]:,} bytes"
-    return Tile2CuError(error.code, error.message, error.span, notes=error.notes, help=help)
+    return TooLarge(error.budget, error.arch, error.at, help)
 
 
 def _largest(program: Program, limit: int, retrace: Retrace, shared_bytes: Bytes) -> tuple[dict[str, int], int] | None:

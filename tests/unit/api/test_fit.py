@@ -11,6 +11,7 @@ from tile2cu.api import resolve_launches
 from tile2cu.core.decisions import FEWER_STAGES
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Loop
+from tile2cu.core.shared_memory import SharedBudget, TooLarge
 from tile2cu.fit import with_help
 from tile2cu.frontend import programs
 from tile2cu.targets import find
@@ -122,7 +123,8 @@ def test_extents_of_tensors_are_offered_only_where_nothing_else_is(tmp_path: Pat
 
 def test_a_setting_that_does_not_settle_is_passed_over(tmp_path: Path) -> None:
     (program,) = programs(None, LITERAL, kernel="twice", bindings={})
-    error = Tile2CuError("T2C-L020", "too much")
+    budget = SharedBudget((("S", 200_000),), 200_000, 166_912)
+    error = TooLarge(budget, "sm_80", program.launches[0].span)
     tried: list[int] = []
 
     def refuse(smaller: object) -> int:

@@ -32,7 +32,8 @@ PLAIN = {"where": "row * 64", "stop": "64", "first": "", "turns": "4", "tensor":
 REFUSED = {
     "tile": ({"first": "T.clear(A_shared)"}, "`A_shared` is used outside of its loop"),
     "tensor": ({"last": "T.copy(C_local, Z[0, 0])"}, "`Z` is written by the kernel"),
-    "turns from what is written": ({"turns": "T.cast(X[0, 0], 'int32')"}, "`X` is written by the kernel"),
+    # One thread reads X, for all of the block, to `k_stop`.
+    "turns from what is written": ({"turns": "T.cast(X[0, 0], 'int32')"}, "`k_stop` is written by the kernel"),
     "break": ({"last": "if tile == 7:\n        break"}, "leaves an iteration of a loop"),
     "counted inside": ({"inside": "tile += 1"}, "`tile` selects loads, and changes"),
     "read from what is written": (

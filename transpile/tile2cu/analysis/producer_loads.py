@@ -47,7 +47,11 @@ def why_no_producer(loop: Loop, loads: tuple[Stmt, ...], launch: Launch, same: t
     path = around(launch.body, loop)
     if not path:
         above, needed = before(launch.body, loop), loaded_by(loop, loads)
-        return _why_not_first(loop, loads, above) or why_no_prelude(needed, above)
+        return (
+            _why_not_first(loop, loads, above)
+            or why_no_prelude(needed, above)
+            or _why_not_at_its_time(loop, prelude(needed, above), launch)
+        )
     parts = tuple(steps(launch.body))
     written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
     above = before(launch.body, path[0])
@@ -86,6 +90,18 @@ def _why_not_first(loop: Loop, loads: tuple[Stmt, ...], above: tuple[Stmt, ...])
     for stmt in walk_stmts(above):
         if not bodies(stmt) and (changed := read & _memories(buffers_written(stmt))):
             return f"`{min(changed)}` is written in line {stmt.span.line}, and would be loaded earlier"
+    return ""
+
+
+def _why_not_at_its_time(loop: Loop, above: tuple[Stmt, ...], launch: Launch) -> str:
+    """Why a producer may not read values `above` a loop, or its trip count, when it comes there; empty if it may.
+
+    Consumers whose loop has no iteration do not wait for it, and write what it has not read.
+    """
+    written = _memories(buffer for stmt in walk_stmts(launch.body) for buffer in buffers_written(stmt))
+    for stmt in (*walk_stmts(above), loop):
+        if changed := written & _memories(access.buffer for access in own_accesses(stmt)):
+            return f"`{min(changed)}` is written by the kernel, whose producer would read it at another time"
     return ""
 
 

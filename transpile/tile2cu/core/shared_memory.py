@@ -131,12 +131,12 @@ class SharedBudget:
 class TooLarge(Tile2CuError):
     """Tiles need more shared memory than a block of a target has: the diagnostic of that budget."""
 
-    def __init__(self, budget: SharedBudget, arch: str, span: Span) -> None:
+    def __init__(self, budget: SharedBudget, arch: str, span: Span, help: str = "") -> None:
         width = max(len(name) for name, _ in budget.tiles)
         table = "\n".join(f"{name:{width}}  {bytes_:>9,} bytes" for name, bytes_ in budget.tiles)
         needed = f"the tiles need {budget.total:,} bytes of shared memory; {arch} has {budget.limit:,} per block"
-        super().__init__("T2C-L020", needed, span, notes=(Note(table),))
+        super().__init__("T2C-L020", needed, span, notes=(Note(table),), help=help)
         self.budget, self.arch, self.at = budget, arch, span
 
     def __reduce__(self) -> tuple[object, ...]:
-        return TooLarge, (self.budget, self.arch, self.at)
+        return TooLarge, (self.budget, self.arch, self.at, self.help)

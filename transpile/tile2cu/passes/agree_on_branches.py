@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from tile2cu.analysis.reach import decisions
 from tile2cu.analysis.uniformity import BLOCK_MEMORY, MEMORY, Uniformity, uniformity_of
+from tile2cu.analysis.uses import names_of, unused
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.expr import Call, Expr, Load, binary, int_const
 from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, Store
 from tile2cu.core.rebuild import with_instead
-from tile2cu.passes.tiles import fresh
 
 _ONCE = "One thread reads the loop's bounds for all of the block: another block may write meanwhile what they read"
 _WHY = "All threads of the block go one way, also where another block writes meanwhile what they read"
@@ -39,16 +39,20 @@ def agreed_around(launch: Launch, stmt: Stmt) -> Launch | None:
 
 def _with_bounds_of_one_thread(launch: Launch, loop: Loop, alone: Uniformity) -> Launch:
     """The launch in which a loop's bounds pass through shared memory."""
-    bounds: dict[str, Expr] = {"start": loop.start, "stop": loop.stop, "step": loop.step}
-    stores = list[Store]()
-    for name, value in tuple(bounds.items()):
-        if not alone.holds(value):
-            wish = fresh(launch, f"{loop.var.name}_{name}")
-            tile = Buffer(name=wish, shape=(int_const(1),), dtype=value.dtype, scope=Scope.SHARED, span=loop.span)
-            launch = replace(launch, tiles=(*launch.tiles, tile))
-            stores.append(Store(buffer=tile, indices=(int_const(0),), value=value, span=loop.span))
-            bounds[name] = Load(tile.dtype, tile, (int_const(0),))
+    tiles, stores, names = list[Buffer](), list[Store](), names_of(launch)
+
+    def through_shared(name: str, value: Expr) -> Expr:
+        if alone.holds(value):
+            return value
+        own = unused(f"{loop.var.name}_{name}", names)
+        tile = Buffer(name=own, shape=(int_const(1),), dtype=value.dtype, scope=Scope.SHARED, span=loop.span)
+        tiles.append(tile)
+        stores.append(Store(buffer=tile, indices=(int_const(0),), value=value, span=loop.span))
+        return Load(tile.dtype, tile, (int_const(0),))
+
+    start, stop, step = map(through_shared, ("start", "stop", "step"), (loop.start, loop.stop, loop.step))
     first = binary("==", Call(INT32, "thread", ()), int_const(0))
     reading = If(condition=first, then=tuple(stores), span=loop.span, comments=(_ONCE,))
-    told = replace(loop, start=bounds["start"], stop=bounds["stop"], step=bounds["step"])
-    return replace(launch, body=with_instead(launch.body, {id(loop): (reading, told)}))
+    read = replace(loop, start=start, stop=stop, step=step)
+    body = with_instead(launch.body, {id(loop): (reading, read)})
+    return replace(launch, body=body, tiles=(*launch.tiles, *tiles))

@@ -481,12 +481,9 @@ def _used_before_loop(tiles: tuple[Buffer, ...], above: list[Stmt]) -> str:
 
 
 def _same_in_all_threads(loop: Loop, launch: Launch) -> bool:
-    """Whether the loops and branches around a loop are uniform over all threads, and its own trip count.
-
-    A producer and its consumers read memory at different times: nothing that the kernel writes may decide.
-    """
+    """Whether the loops and branches around a loop are uniform over all threads."""
     uniformity = uniformity_of(launch)
-    return all(uniformity.holds(expr) for stmt in (*around(launch.body, loop), loop) for expr in expressions(stmt))
+    return all(uniformity.holds(expr) for stmt in around(launch.body, loop) for expr in expressions(stmt))
 
 
 def _scan_unsupported(op: Scan) -> str:

@@ -32,7 +32,7 @@ class Loops(Branches):
         return self.diverging(stmt, pending, divergent, lambda before: self.iterations(stmt, before, stmt))
 
     def has_one_trip_count(self, stmt: Loop) -> bool:
-        """Whether all threads come to as many iterations."""
+        """Whether all threads run as many iterations."""
         return all(map(self.uniformity.holds, expressions(stmt)))
 
     def iterations(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
