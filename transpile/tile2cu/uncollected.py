@@ -14,4 +14,7 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():  # what a server froze stays so
+                gc.freeze()
+                gc.unfreeze()  # all objects are old: else the next new one would begin a collection that visits them
             gc.enable()

@@ -1,5 +1,6 @@
 """Imports of files that are next to the user's: read and evaluated like the file itself, only when a name is needed."""
 
+import functools
 import posixpath
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,8 +21,9 @@ Reader = Callable[[str], str | None]
 
 
 def reader_beside(path: Path | None) -> Reader:
-    """Reads files by their path relative to the user's file; None for those that are not there."""
+    """Reads files by their path relative to the user's file, each once; None for those that are not there."""
 
+    @functools.cache  # each trace of a kernel asks for all modules that the file imports
     def read(name: str) -> str | None:
         if path is None or not path.is_file():
             return None
