@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tile2cu
 from tests.amdgcn.build import KERNELS, compile_hip, compile_text
 from tests.amdgcn.state import cohort, execute
 from tile2cu_runtime.amdgcn import SimulatorError, simulate
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RANDOM = np.random.default_rng(5)
 
 
@@ -101,6 +103,20 @@ def test_gemm_for_gfx950(ziglang: str, tmp_path: Path) -> None:
     c = np.zeros((128, 128), np.float32)
     assert simulate(code, "gemm", 1, 256, [a, b, c, 128, 128, 64]).is_clean
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+def test_loops_add_no_addresses_of_transposing_reads(ziglang: str) -> None:
+    """Reads share registers with addresses, and have offsets of their own: 384 vector instructions per 128 keys."""
+    attention = tile2cu.load(
+        EXAMPLES / "attention.py", target="hip:gfx950", device="sim", check=True, options={"statistics": True},
+        dim=128, block_M=128, block_N=64, threads=256, is_causal=False,
+    )  # fmt: skip
+    found = []
+    for keys in (128, 256):
+        attention(*(RANDOM.standard_normal((1, keys, 1, 128)).astype(np.float16) for _ in range(3)))
+        cost = attention.costs[0]
+        found.append(cost.count("vector") / cost.waves)
+    assert found[1] - found[0] <= 400
 
 
 def test_without_its_assembly_a_gfx950_file_is_refused(wide: Path, tmp_path: Path) -> None:

@@ -94,10 +94,10 @@ template <class Tile_> struct MfmaAcrossK {
     constexpr int each = 8 / static_cast<int>(sizeof(type));
     const int place = lane() % 16 * each, first = line + lane() % Shape::size / 16 * 16 + place % 16;
     TL_UNROLL
-    for (int item = 0; item < Order::items; item += each) {
-      const int row = Order::of_item(k, item);
-      const auto read = load_transposed(tile.at(row + place / 16, first));
-      __builtin_memcpy(static_cast<void*>(&items.at[item]), &read, sizeof read);  // whole registers
+    for (int p = 0; p < Order::pieces; ++p) TL_UNROLL
+    for (int i = 0; i < Order::piece; i += each) {
+      const auto read = load_transposed(tile.at(Order::first(k, p) + i + place / 16, first));
+      __builtin_memcpy(static_cast<void*>(&items.at[p * Order::piece + i]), &read, sizeof read);  // whole registers
     }
   }
 };
