@@ -1,17 +1,16 @@
 """Instruction counts of emitted AMD kernels beside ck_tile's, and beside what these tiles need at least.
 
-    python benchmarks/amd.py [--target hip:gfx942] [--styles tl ck] [--ck COMPOSABLE_KERNEL --rocm ROCM] [--markdown]
+    python benchmarks/amd.py [--target hip:gfx942] [--styles tl ck] [--ck COMPOSABLE_KERNEL] [--markdown]
 
 No GPU and no clock: each code object runs on the AMD simulator, which counts what its waves execute and the cycles that
 its addresses cost the LDS banks; every result is compared with NumPy's. COMPOSABLE_KERNEL is a checkout of
 github.com/ROCm/composable_kernel; benchmarks/ck puts its parts together, and the same clang compiles them, with HIP's
-headers and device library from ROCM (for instance Debian's libamdhip64-dev and rocm-device-libs, unpacked).
+headers and device library of ROCM_PATH or of the system (Debian's libamdhip64-dev and rocm-device-libs).
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ import numpy as np
 import tile2cu
 from tile2cu_runtime import Kernel
 from tile2cu_runtime.amdgcn import CostReport, simulate
-from tile2cu_runtime.hip import find_clang
+from tile2cu_runtime.hip import find_clang, find_device_library
 
 HERE = Path(__file__).resolve().parent
 WAVES = 4
@@ -181,13 +180,13 @@ def loaded(path: Path, target: str, style: str, **bindings: int) -> Kernel:
     return tile2cu.load(path, target=target, device="sim", style=style, check=True, options=options, **bindings)
 
 
-def ck_gemms(architecture: str, checkout: Path, rocm: Path) -> Iterator[Row]:
+def ck_gemms(architecture: str, checkout: Path) -> Iterator[Row]:
     policies = {
         "ck_tile, default policy": "GemmPipelineAGmemBGmemCRegV1DefaultPolicy",
         "ck_tile, universal policy": "UniversalGemmPipelineAgBgCrPolicy<Row, Col, Row>",
     }
     for name, policy in policies.items():
-        with compiled("gemm", architecture, checkout, rocm, f"-DPOLICY={policy}") as folder:
+        with compiled("gemm", architecture, checkout, f"-DPOLICY={policy}") as folder:
             costs = [ck_gemm_cost(Path(folder, "ck.hsaco"), k) for k in (K, 2 * K)]
         yield GEMM.row(name, *costs)
 
@@ -200,9 +199,9 @@ def ck_gemm_cost(code: Path, k: int) -> CostReport:
     return result.cost
 
 
-def ck_attention(architecture: str, checkout: Path, rocm: Path) -> Row:
+def ck_attention(architecture: str, checkout: Path) -> Row:
     flags = ("-DCK_TILE_FMHA_FWD_FAST_EXP2=1", "-fgpu-flush-denormals-to-zero")  # as its CMakeLists.txt has them
-    with compiled("attention", architecture, checkout, rocm, *flags) as folder:
+    with compiled("attention", architecture, checkout, *flags) as folder:
         costs = [ck_attention_cost(Path(folder, "ck.hsaco"), length) for length in (LENGTH, 2 * LENGTH)]
     return ATTENTION.row("ck_tile, qr_async", *costs)
 
@@ -217,19 +216,13 @@ def ck_attention_cost(code: Path, length: int) -> CostReport:
     return result.cost
 
 
-def compiled(name: str, architecture: str, checkout: Path, rocm: Path, *flags: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder with ck.hsaco. The device library of a chip that this ROCm has not is gfx940's: a constant differs."""
+def compiled(name: str, architecture: str, checkout: Path, *flags: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder with ck.hsaco."""
     folder = tempfile.TemporaryDirectory()
-    bitcode = Path(folder.name, "bitcode")
-    bitcode.mkdir()
-    for file in rocm.rglob("*.bc"):
-        (bitcode / file.name).symlink_to(file)
-    version = bitcode / f"oclc_isa_version_{architecture.removeprefix('gfx')}.bc"
-    if not version.exists():
-        version.symlink_to(bitcode / "oclc_isa_version_940.bc")
+    root, library = find_device_library(architecture)
     command = [
         *find_clang(architecture).command, "-x", "hip", f"--offload-arch={architecture}", "--cuda-device-only",
-        "--no-gpu-bundle-output", f"--rocm-path={rocm}", f"--rocm-device-lib-path={bitcode}", "-O3", "-std=c++17", "-w",
+        "--no-gpu-bundle-output", f"--rocm-path={root}", f"--rocm-device-lib-path={library}", "-O3", "-std=c++17", "-w",
         f"-I{checkout / 'include'}", *flags, str(HERE / "ck" / f"{name}.hip"), "-o", str(Path(folder.name, "ck.hsaco")),
     ]  # fmt: skip
     subprocess.run(command, check=True)
@@ -253,7 +246,6 @@ def main() -> int:
     parser.add_argument("--target", default="hip:gfx942")
     parser.add_argument("--styles", nargs="+", default=["tl"], choices=("tl", "ck"), help="of our kernels")
     parser.add_argument("--ck", type=Path, metavar="FOLDER", help="a checkout of composable_kernel")
-    parser.add_argument("--rocm", type=Path, metavar="FOLDER", default=Path(os.environ.get("ROCM_PATH", "/opt/rocm")))
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     chip = options.target.partition(":")[2]
@@ -265,7 +257,7 @@ def main() -> int:
             except tile2cu.Tile2CuError as error:
                 print(error.render(), file=sys.stderr)
         if options.ck:
-            found = theirs(chip, options.ck, options.rocm)
+            found = theirs(chip, options.ck)
             rows += [found] if isinstance(found, Row) else found
         print(f"{product.title}\n\n{table(rows, markdown=options.markdown)}\n")
     return 0
