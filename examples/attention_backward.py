@@ -29,7 +29,7 @@ def attention_forward(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights <= 2**(slack + 1/2)
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: bounds the weights
     block_M=128,
     block_N=None,  # keys per iteration
     num_stages=2,
@@ -43,11 +43,11 @@ def attention_forward(
     A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
     once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
     r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
-    2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
+    2**(slack + 1/2) up to rounding. This bounds overflow, not the error; larger scores may give NaN.
     """
     if block_N is None:
         block_N = keys_a_turn(dim)
-    assert slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16"
+    assert slack < 16, "weights, of some 2**(slack + 1/2) at most, are rounded to float16"
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)
     accum_dtype = "float32"

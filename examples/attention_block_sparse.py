@@ -16,7 +16,7 @@ def attention_block_sparse(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights <= 2**(slack + 1/2)
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: bounds the weights
     block_M=64,  # queries per block of the mask
     block_N=64,  # keys per iteration, a block of the mask
     num_stages=2,
@@ -31,9 +31,9 @@ def attention_block_sparse(
     A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
     once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
     r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
-    2**(slack + 1/2). This bounds overflow, not the error; larger scores may give NaN.
+    2**(slack + 1/2) up to rounding. This bounds overflow, not the error; larger scores may give NaN.
     """
-    assert slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16"
+    assert slack < 16, "weights, of some 2**(slack + 1/2) at most, are rounded to float16"
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, heads, seq_len, dim)
     accum_dtype = "float32"

@@ -30,7 +30,7 @@ def flash_decoding(
     Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). Q and the tokens of K and V
     must be finite. A weight is exp2(score * scale - m * scale), with a row's maximum m. Where Q @ K^T / sqrt(dim) is
     less than 2**23 in magnitude, rounding m * scale adds at most 1/2 to the exponent (one FMA, the compilers' default),
-    and weights are at most 2**(1/2). This bounds overflow, not the error; larger scores may give NaN.
+    and weights are at most 2**(1/2) up to rounding. This bounds overflow, not the error; larger scores may give NaN.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"

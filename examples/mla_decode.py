@@ -22,7 +22,7 @@ def mla_decode(
     block_N=64,  # tokens per iteration
     num_stages=2,
     threads=256,
-    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: weights <= 2**(slack + 1/2)
+    slack=8,  # log2 units that a row's scaled maximum may exceed its reference by: bounds the weights
     zero_tail=False,  # rows of KV beyond lengths[b] are loaded as zeros: by cp.async, TMA has no such bound
     dtype="float16",
 ):
@@ -31,10 +31,10 @@ def mla_decode(
     Q, Q_pe and the tokens must be finite. A token's weight is exp2(score * scale - r * scale); r is a row's reference,
     which its maximum replaces once it exceeds r by more than slack / scale. Where the softmax's arguments are less than
     2**23 in magnitude, rounding r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and
-    weights are at most 2**(slack + 1/2). This bounds overflow, not the error; larger arguments may give NaN.
+    weights are at most 2**(slack + 1/2) up to rounding. This bounds overflow, not the error; larger ones may give NaN.
     """
     assert page_size % block_N == 0, "an iteration's tokens are in one page"
-    assert slack < 16, "weights, of at most 2**(slack + 1/2), are rounded to float16"
+    assert slack < 16, "weights, of some 2**(slack + 1/2) at most, are rounded to float16"
     scale = (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
     accum_dtype = "float32"
     max_len = T.dynamic("max_len")  # tokens that a contiguous cache has room for

@@ -350,6 +350,22 @@ def test_operands_that_are_parts_of_a_tile(chip: str, dtype: str, request: pytes
 
 
 @pytest.mark.nightly
+def test_the_loop_of_a_gemm_has_as_few_vector_instructions_as_that_of_ck_tile() -> None:
+    """13 per iteration in ck_tile's pipeline with its default policy, of the same tiles (docs/lab/amd.md)."""
+    kernel = tile2cu.load(
+        ROOT / "benchmarks/kernels/gemm_nt.py", target="hip:gfx942", device="sim", style="ck", check=True,
+        options={"statistics": True},
+    )  # fmt: skip
+    found = []
+    for k in (256, 512):
+        a, b = (np.random.default_rng(k).integers(-2, 3, (128, k)).astype(np.float16) for _ in range(2))
+        np.testing.assert_array_equal(kernel(a, b), (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
+        cost = kernel.costs[0]
+        found.append(cost.count("vector") / cost.waves)
+    assert (found[1] - found[0]) / (256 // 32) <= 13
+
+
+@pytest.mark.nightly
 def test_gfx90a() -> None:
     example = next(each for each in RAGGED if str(each) == "gemm_relu")
     kernel = load(example, "ck", "gfx90a")

@@ -20,8 +20,9 @@ PART = re.compile(
     r"\(else T2C-L010(?:; wgmma .*)?\)"
     r"|(?P<threads>\w+)(?: in multiples of (?P<warp>\d+),|, rounded up to a multiple of \d+,)? at most "
     r"(?P<most>[\d,]+) \(else T2C-L021\)"
-    r"|(?P<stages>\w+) from 0(?:, fewer of which are used where more do not fit or do not help|: a pipeline has 3 "
-    r"stages, the last in registers, or 2 where 3 are not asked for or do not fit)"
+    r"|(?P<stages>\w+) from 0(?:, fewer of which are used where more do not fit or do not help|: 0 loads each "
+    r"tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more keep a second "
+    r"one there, if it fits)"
     r"|(?P<asserted>.+) \(else T2C-F019\)"
 )
 FREE = re.compile(r"\. ([\w, ]+) sizes? no tile: only the file's expressions and assertions limit (?:it|them)\.")

@@ -14,9 +14,9 @@
 //
 // M and vocab may be any size from 0 within these limits. M must be at most 33,554,431 (the threads of a grid along x
 // are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors: Logits[M - 1, vocab + 4094], Labels[M - 1], Loss[M - 1] and Grad[M - 1,
-// vocab - 1]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched.
-// Out-of-bounds loads return zero.
+// within the first 2 GiB of their tensors, empty ones excepted: Logits[M - 1, vocab + 4094], Labels[M - 1], Loss[M - 1]
+// and Grad[M - 1, vocab - 1]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is
+// not launched. Out-of-bounds loads return zero.
 // Reductions accumulate in float32. Rounded to nearest even (RN): Grad (float16, cross_entropy.py:54). tl::exp2 is
 // v_exp_f32 (1 ulp, denormals are flushed). tl::log calls the HIP device library's logf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.

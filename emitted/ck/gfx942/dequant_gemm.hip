@@ -20,10 +20,11 @@
 // M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a grid
 // along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 33,554,431 (the threads of a grid along x
 // are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors: X[M + 62, K + 62], W[N + 62, K / 2 + 30], S[N + 62, K / group + 62], Z[N +
-// 62, K / group + 62] and Y[M + 62, N + 62]; else TL_INVALID_SIZE. K must be a multiple of group = 32, as K / 2 (of W),
-// K / group (of S) and K / group (of Z) are extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a
-// kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// within the first 2 GiB of their tensors, empty ones excepted: X[M + 62, K + 62], W[N + 62, K / 2 + 30], S[N + 62, K /
+// group + 62], Z[N + 62, K / group + 62] and Y[M + 62, N + 62]; else TL_INVALID_SIZE. K must be a multiple of group =
+// 32, as K / 2 (of W), K / group (of S) and K / group (of Z) are extents; else TL_NOT_SUPPORTED. Empty tensors are not
+// accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements
+// are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, dequant.py:70). Computed in these types, not in
 // float32; each operation rounds (RN), to infinity on overflow; compilers may fuse a multiplication and an addition
 // (FMA): W_shared (float16, dequant.py:68).
@@ -40,10 +41,10 @@
 // those of its value, and so do comments. This kernel takes 18,432 bytes of LDS and 52 of 256 registers for tiles
 // and 48 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
-// (else T2C-L021); num_stages from 0: a pipeline has 3 stages, the last in registers, or 2 where 3 are not asked for
-// or do not fit. A GEMM with a side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536
-// bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; 'other X' means that X changes as well.
+// (else T2C-L021); num_stages from 0: 0 loads each tile where it is used, 1 and 2 keep it in LDS while the next one
+// loads to registers, 3 and more keep a second one there, if it fits. A GEMM with a side below those of 16 x 16 x 16
+// is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     64    32   14,336 bytes of LDS and 28 of 256 registers for tiles and 40 for operands
 //                     128  26,624 bytes of LDS and 100 of 256 registers for tiles and 64 for operands
@@ -229,24 +230,27 @@ struct Kernel {
     auto packed_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_copy{}));
     auto packed_source = make_tile_window(W, make_tuple(number<block_N>{}, number<block_K / 2>{}), {bx * block_N, 0},
                                           make_static_tile_distribution(packed_copy{}));
-    // loads the tile after the one that it loaded last
-    const auto load_next = [&] {
-      // dequant.py:61-62
-      X_shared_next = load_tile(X_shared_source);
+    // loads the next tile, if there is `another`. The windows move in any case, past the last tile too: clang
+    // adds an address's step, instead of computing it anew, only where it changes in every iteration
+    const auto load_next = [&](bool another) {
+      if (another) {
+        // dequant.py:61-62
+        X_shared_next = load_tile(X_shared_source);
+        packed_next = load_tile(packed_source);
+      }
       move_tile_window(X_shared_source, {0, block_K});
-      packed_next = load_tile(packed_source);
       move_tile_window(packed_source, {0, block_K / 2});
     };
     // Register-staged pipeline: tile ko + 1 loads into registers while iteration ko computes on tile ko; in later
     // iterations the barrier at their start orders WAR: all threads have read W_shared before any overwrites it; a
     // barrier waits for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
-    if (num_iterations > 0) load_next();
+    load_next(num_iterations > 0);
     for (int ko = 0; ko < num_iterations; ++ko) {
       if (ko > 0) block_sync_lds();  // all threads have read tile ko - 1
       store_tile(X_shared_store[0], X_shared_next);
       store_tile(packed_store[0], packed_next);
-      if (ko + 1 < num_iterations) load_next();
+      load_next(ko + 1 < num_iterations);
       block_sync_lds();  // all threads' parts of tile ko are visible
 
       // dequant.py:64  Weights are dequantised from shared memory to shared memory.
@@ -266,9 +270,9 @@ struct Kernel {
       // RAW: all threads have stored W_shared before any reads it  [sync.shared.hazard]
       block_sync_lds();
       // dequant.py:69  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
-      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
-      // 48 VGPRs, for the tile's whole K
+      // v_mfma_f32_16x16x16_f16 x 32 per wave each time, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS
+      // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) that the LDS serves
+      // together (ROCm, documentation of CK Tile); operands from LDS take 48 VGPRs, for the tile's whole K
       tl::block_gemm<WarpGemm, block_K>(Y_local, load_tile(X_shared_operand[0]), load_tile(W_shared_operand[0]));
     }
 

@@ -20,10 +20,10 @@
 // M and N may be any size from 0 within these limits. M must be at most 65,535 (workgroups of a grid along y or z);
 // else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 33,554,431 (the threads of a grid along x are counted in 32
 // bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the first 2
-// GiB of their tensors: X[M - 1, K + 2046], W[N + 6, K / 2 + 1022], S[N + 6, K / group + 62], Z[N + 6, K / group + 62]
-// and Y[M - 1, N + 6]; else TL_INVALID_SIZE. K must be a multiple of group = 32, as K / 2 (of W), K / group (of S) and
-// K / group (of Z) are extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without workgroups
-// is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// GiB of their tensors, empty ones excepted: X[M - 1, K + 2046], W[N + 6, K / 2 + 1022], S[N + 6, K / group + 62], Z[N
+// + 6, K / group + 62] and Y[M - 1, N + 6]; else TL_INVALID_SIZE. K must be a multiple of group = 32, as K / 2 (of W),
+// K / group (of S) and K / group (of Z) are extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a
+// kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float16 and float32. Rounded to nearest even (RN): Y (float16, dequant.py:184). Computed in
 // these types, not in float32; each operation rounds (RN), to infinity on overflow; compilers may fuse a multiplication
 // and an addition (FMA): products (float16, dequant.py:172).
@@ -239,20 +239,23 @@ struct Kernel {
     auto zeros_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(scales_copy{}));
     auto zeros_source = make_tile_window(Z, make_tuple(number<block_N>{}, number<block_K / group>{}), {bn * block_N, 0},
                                          make_static_tile_distribution(scales_copy{}));
-    // loads the tile after the one that it loaded last
-    const auto load_next = [&] {
-      // dequant.py:161-162
-      x_next = load_tile(x_source);
+    // loads the next tile, if there is `another`. The windows move in any case, past the last tile too: clang
+    // adds an address's step, instead of computing it anew, only where it changes in every iteration
+    const auto load_next = [&](bool another) {
+      if (another) {
+        // dequant.py:161-162
+        x_next = load_tile(x_source);
+        packed_next = load_tile(packed_source);
+
+        // dequant.py:164  T.copy(S[bn * block_N, ko * (block_K // group)], scales)
+        scales_next = load_tile(scales_source);
+
+        // dequant.py:166  T.copy(Z[bn * block_N, ko * (block_K // group)], zeros)
+        zeros_next = load_tile(zeros_source);
+      }
       move_tile_window(x_source, {block_K});
-      packed_next = load_tile(packed_source);
       move_tile_window(packed_source, {0, block_K / 2});
-
-      // dequant.py:164  T.copy(S[bn * block_N, ko * (block_K // group)], scales)
-      scales_next = load_tile(scales_source);
       move_tile_window(scales_source, {0, block_K / group});
-
-      // dequant.py:166  T.copy(Z[bn * block_N, ko * (block_K // group)], zeros)
-      zeros_next = load_tile(zeros_source);
       move_tile_window(zeros_source, {0, block_K / group});
     };
     const auto store = [&](int ko) {
@@ -266,14 +269,14 @@ struct Kernel {
     // (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) {
-      load_next();
+      load_next(true);
       store(0);
-      if (num_iterations > 1) load_next();
+      load_next(num_iterations > 1);
     }
     for (int ko = 0; ko < num_iterations; ++ko) {
       block_sync_lds();  // all threads' parts of tile ko are visible, and all have read tile ko - 1
       if (ko + 1 < num_iterations) store(ko + 1);
-      if (ko + 2 < num_iterations) load_next();
+      load_next(ko + 2 < num_iterations);
 
       // dequant.py:168-179  A thread adds its columns' products, then these partial sums; one reduction over threads
       // at the end.

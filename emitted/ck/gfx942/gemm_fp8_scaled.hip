@@ -21,10 +21,10 @@
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
 // grid along y or z); else TL_INVALID_SIZE. ceildiv(N, parts * group) must be at most 16,777,215 (the threads of a grid
 // along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not,
-// must end within the first 2 GiB of their tensors: A[M + 126, K + 126], B[N + 126, K + 126], scales_A[M + 126,
-// ceildiv(K, group) - 1], scales_B[ceildiv(N, group) - 1, ceildiv(K, group) - 1] and C[M + 126, N + 126]; else
-// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
+// must end within the first 2 GiB of their tensors, empty ones excepted: A[M + 126, K + 126], B[N + 126, K + 126],
+// scales_A[M + 126, ceildiv(K, group) - 1], scales_B[ceildiv(N, group) - 1, ceildiv(K, group) - 1] and C[M + 126, N +
+// 126]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (bfloat16, gemm_fp8_scaled.py:67).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
@@ -38,11 +38,11 @@
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 65,536 bytes of LDS and 164 of 256 registers for tiles
 // and 64 for operands. Legal values: block_M x group in equal parts for all waves, each a multiple of 16 x 16 (else
-// T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0: a pipeline
-// has 3 stages, the last in registers, or 2 where 3 are not asked for or do not fit. A GEMM with a side below those
-// of 16 x 16 x 32 is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command
-// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
-// changes as well.
+// T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0: 0 loads each
+// tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more keep a second one
+// there, if it fits. A GEMM with a side below those of 16 x 16 x 32 is exempt: it runs on FMAs. Tiles must fit
+// 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a
+// time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   49,152 bytes of LDS and 90 of 256 registers for tiles and 48 for operands
 //                     256  49,152 bytes of LDS and 312 of 512 registers for tiles and 96 for operands; 2 stages used
@@ -235,12 +235,15 @@ struct Kernel {
     auto B_shared_next = make_static_distributed_tensor<fp8_t>(make_static_tile_distribution(A_shared_copy{}));
     auto B_shared_source = make_tile_window(B, make_tuple(number<parts * group>{}, number<group>{}),
                                             {bx * parts * group, 0}, make_static_tile_distribution(A_shared_copy{}));
-    // loads the tile after the one that it loaded last
-    const auto load_next = [&] {
-      // gemm_fp8_scaled.py:57-58
-      A_shared_next = load_tile(A_shared_source);
+    // loads the next tile, if there is `another`. The windows move in any case, past the last tile too: clang
+    // adds an address's step, instead of computing it anew, only where it changes in every iteration
+    const auto load_next = [&](bool another) {
+      if (another) {
+        // gemm_fp8_scaled.py:57-58
+        A_shared_next = load_tile(A_shared_source);
+        B_shared_next = load_tile(B_shared_source);
+      }
       move_tile_window(A_shared_source, {0, group});
-      B_shared_next = load_tile(B_shared_source);
       move_tile_window(B_shared_source, {0, group});
     };
     const auto store = [&](int k) {
@@ -251,14 +254,14 @@ struct Kernel {
     // tile k + 2 loads into registers; a barrier waits for lgkmcnt(0), the LDS, and not for loads to registers
     // (vmcnt)  [pipeline.loop.registers]
     if (groups > 0) {
-      load_next();
+      load_next(true);
       store(0);
-      if (groups > 1) load_next();
+      load_next(groups > 1);
     }
     for (int k = 0; k < groups; ++k) {
       block_sync_lds();  // all threads' parts of tile k are visible, and all have read tile k - 1
       if (k + 1 < groups) store(k + 1);
-      if (k + 2 < groups) load_next();
+      load_next(k + 2 < groups);
 
       // gemm_fp8_scaled.py:59  for i in T.Parallel(block_M):
       // read from global memory in each iteration, not prefetched: scales_A and scales_B
@@ -273,9 +276,9 @@ struct Kernel {
 
       // gemm_fp8_scaled.py:31-33  One part after another, so that the registers hold one partial product besides the
       // accumulators.
-      // v_mfma_f32_16x16x32_fp8_fp8 x 64 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through
-      // VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from
-      // LDS take 64 VGPRs, for the tile's whole K
+      // v_mfma_f32_16x16x32_fp8_fp8 x 64 per wave each time, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS
+      // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) that the LDS serves
+      // together (ROCm, documentation of CK Tile); operands from LDS take 64 VGPRs, for the tile's whole K
       clear_tile(product);
       tl::block_gemm<WarpGemm, group>(product, load_tile(A_shared_operand[k % shared_stages]),
                                       load_tile(B_shared_operand[k % shared_stages]));

@@ -13,9 +13,9 @@
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
 // grid along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (the threads of a grid along
 // x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must
-// end within the first 2 GiB of their tensors: A[M + 126, K + 30], B[K + 30, N + 126] and C[M + 126, N + 126]; else
-// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
+// end within the first 2 GiB of their tensors, empty ones excepted: A[M + 126, K + 30], B[K + 30, N + 126] and C[M +
+// 126, N + 126]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -30,10 +30,10 @@
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles
 // and 32 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
-// (else T2C-L021); num_stages from 0: a pipeline has 3 stages, the last in registers, or 2 where 3 are not asked for
-// or do not fit. A GEMM with a side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536
-// bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; 'other X' means that X changes as well.
+// (else T2C-L021); num_stages from 0: 0 loads each tile where it is used, 1 and 2 keep it in LDS while the next one
+// loads to registers, 3 and more keep a second one there, if it fits. A GEMM with a side below those of 16 x 16 x 16
+// is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 24 for operands
 //                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 48 for operands
@@ -230,12 +230,15 @@ struct Kernel {
     auto B_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(B_shared_loaded{}));
     auto B_shared_source = make_tile_window(B, make_tuple(number<block_K>{}, number<block_N>{}), {0, bx * block_N},
                                             make_static_tile_distribution(B_shared_loaded{}));
-    // loads the tile after the one that it loaded last
-    const auto load_next = [&] {
-      // gemm_relu.py:22-23
-      A_shared_next = load_tile(A_shared_source);
+    // loads the next tile, if there is `another`. The windows move in any case, past the last tile too: clang
+    // adds an address's step, instead of computing it anew, only where it changes in every iteration
+    const auto load_next = [&](bool another) {
+      if (another) {
+        // gemm_relu.py:22-23
+        A_shared_next = load_tile(A_shared_source);
+        B_shared_next = load_tile(B_shared_source);
+      }
       move_tile_window(A_shared_source, {0, block_K});
-      B_shared_next = load_tile(B_shared_source);
       move_tile_window(B_shared_source, {block_K, 0});
     };
     const auto store = [&](int ko) {
@@ -250,19 +253,19 @@ struct Kernel {
     // (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) {
-      load_next();
+      load_next(true);
       store(0);
-      if (num_iterations > 1) load_next();
+      load_next(num_iterations > 1);
     }
     for (int ko = 0; ko < num_iterations; ++ko) {
       block_sync_lds();  // all threads' parts of tile ko are visible, and all have read tile ko - 1
       if (ko + 1 < num_iterations) store(ko + 1);
-      if (ko + 2 < num_iterations) load_next();
+      load_next(ko + 2 < num_iterations);
 
       // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
-      // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
-      // 32 VGPRs, for the tile's whole K
+      // v_mfma_f32_16x16x16_f16 x 32 per wave each time, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS
+      // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) that the LDS serves
+      // together (ROCm, documentation of CK Tile); operands from LDS take 32 VGPRs, for the tile's whole K
       tl::block_gemm<WarpGemm, block_K, tl::Interleave<2>>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
                                                            load_tile(B_shared_operand[ko % shared_stages]));
     }

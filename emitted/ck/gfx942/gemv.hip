@@ -14,9 +14,9 @@
 //
 // N and K may be any size from 0 within these limits. ceildiv(N, block_N) must be at most 33,554,431 (the threads of a
 // grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or
-// not, must end within the first 2 GiB of their tensors: A[K + 2046], B[N + 2, K + 2046] and C[N + 2]; else
-// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
+// not, must end within the first 2 GiB of their tensors, empty ones excepted: A[K + 2046], B[N + 2, K + 2046] and C[N +
+// 2]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32. Rounded to nearest even (RN): C (float16, gemv.py:50).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
@@ -193,12 +193,15 @@ struct Kernel {
     auto b_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(b_copy{}));
     auto b_source = make_tile_window(B, make_tuple(number<block_N>{}, number<block_K>{}), {bn * block_N, 0},
                                      make_static_tile_distribution(b_copy{}));
-    // loads the tile after the one that it loaded last
-    const auto load_next = [&] {
-      // gemv.py:43-44
-      a_next = load_tile(a_source);
+    // loads the next tile, if there is `another`. The windows move in any case, past the last tile too: clang
+    // adds an address's step, instead of computing it anew, only where it changes in every iteration
+    const auto load_next = [&](bool another) {
+      if (another) {
+        // gemv.py:43-44
+        a_next = load_tile(a_source);
+        b_next = load_tile(b_source);
+      }
       move_tile_window(a_source, {block_K});
-      b_next = load_tile(b_source);
       move_tile_window(b_source, {0, block_K});
     };
     const auto store = [&](int k) {
@@ -210,14 +213,14 @@ struct Kernel {
     // (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) {
-      load_next();
+      load_next(true);
       store(0);
-      if (num_iterations > 1) load_next();
+      load_next(num_iterations > 1);
     }
     for (int k = 0; k < num_iterations; ++k) {
       block_sync_lds();  // all threads' parts of tile k are visible, and all have read tile k - 1
       if (k + 1 < num_iterations) store(k + 1);
-      if (k + 2 < num_iterations) load_next();
+      load_next(k + 2 < num_iterations);
 
       // gemv.py:46-48  Each thread adds its own columns; one reduction over threads at the end.
       sweep_tile(products, [&](auto i_c_j) {

@@ -13,9 +13,9 @@
 //
 // M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (the threads of a grid
 // along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not,
-// must end within the first 2 GiB of their tensors: X[M + 2, 2022] and Y[M + 2, 2022]; else TL_INVALID_SIZE. Empty
-// tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
-// out-of-bounds elements are not stored.
+// must end within the first 2 GiB of their tensors, empty ones excepted: X[M + 2, 2022] and Y[M + 2, 2022]; else
+// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads
+// return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32. tl::exp calls the HIP device library's expf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary

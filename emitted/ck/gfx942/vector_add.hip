@@ -9,9 +9,9 @@
 //   C  out  float32  (N)  row-major
 //
 // N may be any size from 0 within these limits. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors: A[N + 1022], B[N + 1022] and C[N + 1022]; else TL_INVALID_SIZE. Empty
-// tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
-// out-of-bounds elements are not stored.
+// within the first 2 GiB of their tensors, empty ones excepted: A[N + 1022], B[N + 1022] and C[N + 1022]; else
+// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads
+// return zero; out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver.

@@ -16,9 +16,10 @@
 // M and N may be any size from 0 within these limits. M must be at most 65,535 (workgroups of a grid along y or z);
 // else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 67,108,863 (the threads of a grid along x are counted in 32
 // bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the first 2
-// GiB of their tensors: X[M - 1, K + 1022], W[N + 14, K / 4 + 254] and Y[M - 1, N + 14]; else TL_INVALID_SIZE. K must
-// be a multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel
-// without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// GiB of their tensors, empty ones excepted: X[M - 1, K + 1022], W[N + 14, K / 4 + 254] and Y[M - 1, N + 14]; else
+// TL_INVALID_SIZE. K must be a multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED. Empty tensors are
+// not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds
+// elements are not stored.
 // Reductions accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
@@ -174,12 +175,15 @@ struct Kernel {
     auto W_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_layout{}));
     auto W_shared_source = make_tile_window(W, make_tuple(number<block_N>{}, number<block_K / 4>{}), {bn * block_N, 0},
                                             make_static_tile_distribution(packed_layout{}));
-    // loads the tile after the one that it loaded last
-    const auto load_next = [&] {
-      // w2a8.py:78-79
-      x_next = load_tile(x_source);
+    // loads the next tile, if there is `another`. The windows move in any case, past the last tile too: clang
+    // adds an address's step, instead of computing it anew, only where it changes in every iteration
+    const auto load_next = [&](bool another) {
+      if (another) {
+        // w2a8.py:78-79
+        x_next = load_tile(x_source);
+        W_shared_next = load_tile(W_shared_source);
+      }
       move_tile_window(x_source, {block_K});
-      W_shared_next = load_tile(W_shared_source);
       move_tile_window(W_shared_source, {0, block_K / 4});
     };
     const auto store = [&](int ko) {
@@ -191,14 +195,14 @@ struct Kernel {
     // (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) {
-      load_next();
+      load_next(true);
       store(0);
-      if (num_iterations > 1) load_next();
+      load_next(num_iterations > 1);
     }
     for (int ko = 0; ko < num_iterations; ++ko) {
       block_sync_lds();  // all threads' parts of tile ko are visible, and all have read tile ko - 1
       if (ko + 1 < num_iterations) store(ko + 1);
-      if (ko + 2 < num_iterations) load_next();
+      load_next(ko + 2 < num_iterations);
 
       // w2a8.py:80  T.copy(W_shared, packed)
       packed = cast_tile<uint8_t>(load_tile(make_tile_window(W_shared[ko % shared_stages].view(),

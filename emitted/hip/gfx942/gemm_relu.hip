@@ -28,10 +28,10 @@
 // those of its value, and so do comments. This kernel takes 32,768 bytes of LDS and 80 of 256 registers for tiles
 // and 32 for operands. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts
 // for all waves, each a multiple of 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024
-// (else T2C-L021); num_stages from 0: a pipeline has 3 stages, the last in registers, or 2 where 3 are not asked for
-// or do not fit. A GEMM with a side below those of 16 x 16 x 16 is exempt: it runs on FMAs. Tiles must fit 65,536
-// bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
-// give the following; 'other X' means that X changes as well.
+// (else T2C-L021); num_stages from 0: 0 loads each tile where it is used, 1 and 2 keep it in LDS while the next one
+// loads to registers, 3 and more keep a second one there, if it fits. A GEMM with a side below those of 16 x 16 x 16
+// is exempt: it runs on FMAs. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   24,576 bytes of LDS and 44 of 256 registers for tiles and 24 for operands
 //                     256  49,152 bytes of LDS and 152 of 256 registers for tiles and 48 for operands
@@ -168,10 +168,11 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     if (ko + 2 < num_iterations) load(ko + 2);
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS through VGPRs
-    // by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; operands from LDS take
-    // 32 VGPRs, for 1 step of 32 along K; MFMA s along K takes k = 8 (lane / 16) + 4 s + i, i < 4, of row lane % 16
-    // of A and column 2 (lane % 16) + t of B of MFMA t of 2
+    // v_mfma_f32_16x16x16_f16 x 32 per wave each time, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS
+    // through VGPRs by ds_read_b128, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) that the LDS serves
+    // together (ROCm, documentation of CK Tile); operands from LDS take 32 VGPRs, for 1 step of 32 along K; MFMA s
+    // along K takes k = 8 (lane / 16) + 4 s + i, i < 4, of row lane % 16 of A and column 2 (lane % 16) + t of B of
+    // MFMA t of 2
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 

@@ -1,7 +1,8 @@
 """Bank conflicts of LDS: the hardware serves a wave in phases, groups of lanes at a time.
 
-Source of the groups of ds_read_b128: triton-lang/triton, pull request 11365 (MI300 and MI350). Of the others: ROCm,
-Composable Kernel, "Understanding AMD GPU LDS and Bank Conflicts": as many consecutive lanes as access each bank once.
+Source: ROCm, Composable Kernel, "Understanding AMD GPU LDS and Bank Conflicts": ds_read_b128 has groups of its own,
+other accesses as many consecutive lanes as access each bank once. Of ds_read_b128 in 64 banks: triton-lang/triton,
+pull request 11365.
 """
 
 from __future__ import annotations

@@ -79,6 +79,16 @@ def test_on_gfx950_tiles_pass_through_registers() -> None:
     assert "tl::LdsTransposed<block_K, block_N, " in found.source
 
 
+def test_windows_move_in_every_iteration() -> None:
+    """Of moves under the loads' condition clang adds up no addresses (docs/lab/amd.md)."""
+    (found,) = tile2cu.emit(EXAMPLES / "gemm_relu.py", style="ck", target="hip:gfx942").values()
+    load = found.source.split("const auto load_next = [&](bool another) {")[1].split("};\n")[0]
+    conditional, always = load.split("      }\n")
+    assert conditional.count("load_tile(") == 2 and "move_tile_window(" not in conditional
+    assert always.count("move_tile_window(") == 2
+    assert "load_next(ko + 2 < num_iterations);" in found.source
+
+
 def test_waves_vote_on_a_rescale() -> None:
     (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", dim=128, threads=256).values()
     assert "tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);" in found.source

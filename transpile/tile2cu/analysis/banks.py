@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 BANKS, BANK_BYTES = 32, 4  # CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 32 bits
 _PHASE_BYTES = BANKS * BANK_BYTES
-# The first lanes of the groups of four that ds_read_b128 serves together. [triton-lang/triton, pull request 11365]
+# The first lanes of the groups of four that ds_read_b128 serves together. [ROCm, Composable Kernel, "Understanding AMD
+# GPU LDS and Bank Conflicts"; of 64 banks: triton-lang/triton, pull request 11365]
 _DS_READ_B128 = (
     ((0, 20), (32, 52), (4, 16), (36, 48), (8, 28), (40, 60), (12, 24), (44, 56)),
     ((0, 12, 20, 24), (32, 44, 52, 56), (4, 8, 16, 28), (36, 40, 48, 60)),
@@ -31,11 +32,12 @@ def lds_ways(addresses: Sequence[int], width: int, *, is_read: bool, banks: int 
 
 
 def lds_phase(width: int, *, banks: int = 32) -> str:
-    """The lanes of a wave's read of the LDS that are served together: the first phase, and their number, in words."""
+    """The first lanes of a wave's read that the LDS serves together, with their number and the source, in words."""
     first = _lds_phases(64, width, is_read=True, banks=banks)[0]
     starts = [lane for lane in first if lane - 1 not in first]
     runs = (f"{lane}-{next(end for end in range(lane, 65) if end + 1 not in first)}" for lane in starts)
-    return f"{len(first)} lanes ({', '.join(runs)}; ...)"
+    source = "Triton, pull request 11365" if width == 16 and banks == 64 else "ROCm, documentation of CK Tile"
+    return f"{len(first)} lanes ({', '.join(runs)}; ...) that the LDS serves together ({source})"
 
 
 def _lds_phases(lanes: int, width: int, *, is_read: bool, banks: int) -> list[list[int]]:

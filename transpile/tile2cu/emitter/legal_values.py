@@ -118,8 +118,9 @@ def _stages(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[s
                 pipelines.setdefault(loop.stages_of, each.facts.get(loop, PIPELINE))
     for name, pipeline in pipelines.items():
         if pipeline is not None and pipeline.staged:  # rules/schedule/pipeline.py, staged_pipeline_of
-            stages = "3 stages, the last in registers, or 2 where 3 are not asked for or do not fit"
-            yield f"{name} from 0: a pipeline has {stages}"
+            one = "1 and 2 keep it in LDS while the next one loads to registers"
+            more = "3 and more keep a second one there, if it fits"
+            yield f"{name} from 0: 0 loads each tile where it is used, {one}, {more}"
         else:
             yield f"{name} from 0, fewer of which are used where more do not fit or do not help"
 

@@ -160,7 +160,7 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
     )
     yield Executes(
         counts=counts,
-        a_in_registers=in_registers,
+        a_in_registers=op.a.buffer if in_registers else None,
         lds_reads=reads,
         lds_ways=lds_ways_of(op, resolved, reads) if reads is not None else (0, 0),
         banks=resolved.target.banks,

@@ -256,7 +256,7 @@ def _from_registers(block: Block, fragment: Buffer) -> Block:
 
     def change(each: Statement) -> Statement:
         assert isinstance(each.op, ops.Mma)
-        claims = (replace(c, a_in_registers=True) if isinstance(c, Executes) else c for c in each.op.claims)
+        claims = (replace(c, a_in_registers=fragment) if isinstance(c, Executes) else c for c in each.op.claims)
         a = Tile(region=Region.all_of(fragment, each.source.span))
         return replace(each, op=replace(each.op, a=a, starts=True, claims=tuple(claims)))
 

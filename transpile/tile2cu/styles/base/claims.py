@@ -89,7 +89,7 @@ def _sentence(claim: Claim, names: Names) -> str:
         case LeftOut():
             return f"left out: {claim.because}"
         case _:
-            return _of_elementwise(claim, names) or _moved(claim) or _of_copy(claim, names) or _of_mma(claim)
+            return _of_elementwise(claim, names) or _moved(claim) or _of_copy(claim, names) or _of_mma(claim, names)
 
 
 def _of_elementwise(claim: Claim, names: Names) -> str:
@@ -187,10 +187,10 @@ def _of_copy(claim: Claim, names: Names) -> str:
             return ""
 
 
-def _of_mma(claim: Claim) -> str:
+def _of_mma(claim: Claim, names: Names) -> str:
     match claim:
         case Executes():
-            return _executed(claim)
+            return _executed(claim, names)
         case Prioritised():
             return "s_setprio: waves at this MMA have priority on their SIMD, as requested"
         case AwaitedAtOnce():
@@ -206,7 +206,7 @@ def _of_mma(claim: Claim) -> str:
             raise TypeError(f"no sentence for {type(claim).__name__}")
 
 
-def _executed(claim: Executes) -> str:
+def _executed(claim: Executes, names: Names) -> str:
     parts = listed([f"{each.name} x {count}" for each, count in claim.counts])
     (first, _), *_ = claim.counts
     if first.unit is MmaUnit.WARPGROUP:
@@ -214,11 +214,11 @@ def _executed(claim: Executes) -> str:
         both = f"A and B {b}" if a == b else f"A {a}, B {b}"
         computing, consumers = claim.warpgroups
         who = "per warpgroup" if computing == consumers else "by the warpgroup whose iteration it is"
-        return f"{parts} {who}, {f'RS: A in registers, B {b}' if claim.a_in_registers else f'SS: {both}'}"
+        return f"{parts} {who}, {f'SS: {both}' if claim.a_in_registers is None else f'RS: A in registers, B {b}'}"
     if not first.is_mfma:
         return f"{parts} per warp{_loaded(claim)}"
-    computed = f"{parts} per wave, as C^T = B^T A^T: SrcA is B, SrcB is A"
-    return f"{computed}{_lds_reads(claim)}{_operands_held(claim)}{_along_k(claim, first.m)}"
+    computed = f"{parts} per wave each time, as C^T = B^T A^T: SrcA is B, SrcB is A"
+    return f"{computed}{_lds_reads(claim, names)}{_operands_held(claim)}{_along_k(claim, first.m)}"
 
 
 def _loaded(claim: Executes) -> str:
@@ -229,12 +229,13 @@ def _loaded(claim: Executes) -> str:
     return f"; A and B by {a}" if a == b else f"; A by {a}, B by {b}" if a else f"; A from registers, B by {b}"
 
 
-def _lds_reads(claim: Executes) -> str:
+def _lds_reads(claim: Executes, names: Names) -> str:
     """From where a lane has the operands of an MFMA."""
     if claim.lds_reads is None:
         return ""
     parts = zip(claim.lds_reads, claim.lds_ways, claim.permuted, strict=True)
-    a, b = (_of_lds(*each, claim.banks) if each[0] else "VGPRs" for each in parts)
+    held = "VGPRs" if claim.a_in_registers is None else f"VGPRs ({names(claim.a_in_registers.name)})"
+    a, b = (_of_lds(*each, claim.banks) if each[0] else held for each in parts)
     return f"; A and B from {a}" if a == b else f"; A from {a}; B from {b}"
 
 
@@ -265,7 +266,7 @@ def _of_lds(width: int, ways: int, permuted: bool, banks: int) -> str:
     text = "LDS through VGPRs" + (" by ds_read_b128" if width == 16 else f", {width} bytes per lane and read")
     if ways:
         text += ", free of bank conflicts" if ways == 1 else f", {ways}-way bank conflicts"
-        text += f" among the {lds_phase(width, banks=banks)} of a phase"
+        text += f" among the {lds_phase(width, banks=banks)}"
     return text + (", each of columns at one k: v_perm_b32 packs pairs of k" if permuted and width > 2 else "")
 
 

@@ -58,7 +58,7 @@ def size_limits(launches: tuple[Resolved, ...], printer: Printer) -> Iterator[Li
             conditions=tuple(checks),
             comment="ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension",
             stated=f"The last elements that a tile may address, in bounds or not, must end within the first 2 GiB of "
-            f"their tensors: {listed(list(last))}",
+            f"their tensors, empty ones excepted: {listed(list(last))}",
         )
 
 

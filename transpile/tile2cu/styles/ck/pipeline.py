@@ -63,7 +63,7 @@ class Pipelines:
             )
             if moves:
                 parts["load"] = part_name("load_next", op.number, printer)
-            parts["moves"] = "yes" if moves else ""
+            parts["moves"] = "\n".join(self._move(each) for each in tiles) if moves else ""
             stores = [line for each in op.stores for line in self._stores(each)]
             parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(stores)}
             return StatementView(
@@ -134,10 +134,14 @@ class Pipelines:
         if staged.steps is None:
             window = self.copies.loading_window(staged.box, staged.through)
             return "\n".join((*staged.box.lines, f"{staged.registers} = load_tile({window});"))
+        return f"{staged.registers} = load_tile({staged.window});"
+
+    def _move(self, staged: Staged) -> str:
+        """The window's move to the tile of the next iteration."""
+        assert staged.steps is not None
         extents = dict(zip(staged.tile.static_shape, staged.tile.shape, strict=True))
         steps = (self.copies.printer.index(extents[step]) if step in extents else str(step) for step in staged.steps)
-        move = f"move_tile_window({staged.window}, {{{', '.join(steps)}}});"
-        return f"{staged.registers} = load_tile({staged.window});\n{move}"
+        return f"move_tile_window({staged.window}, {{{', '.join(steps)}}});"
 
     def _stores(self, op: copy_ops.StoreRegisters) -> list[str]:
         """The second half."""
