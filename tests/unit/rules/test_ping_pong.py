@@ -157,6 +157,20 @@ def test_why_turns_are_not_dealt(between: str, after: str, because: str) -> None
     assert facts(between, after) == because
 
 
+def test_statements_in_front_of_the_first_products_run_while_tiles_are_loaded() -> None:
+    body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol", start=0)
+    masked = "    for j in T.Parallel(64):\n        taken[j] = A[k * 64 + j, 0]\n"
+    used = "    for i, j in T.Parallel(64, 64):\n        S[i, j] = S[i, j] * taken[j]\n"
+    body = 'taken = T.alloc_fragment((64,), "float32")\n' + body
+    body = body.replace("    T.gemm(Q_shared", masked + "    T.gemm(Q_shared").replace(
+        "    T.reduce_max", used + "    T.reduce_max"
+    )
+    context = resolved(body, threads=256, target="cuda:sm_90a")
+    schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
+    (early,) = schedule.before
+    assert early.body[0].buffer.name == "taken" and [tile.name for tile in schedule.row_values] == ["best"]
+
+
 def running(update: str, after: str = "", start: int = 0) -> str:
     """The sum of which each thread keeps a part, and what goes from turn to turn; the sum's name is empty for none."""
     between = f"for i in T.Parallel(64):\n        {update}"

@@ -15,6 +15,7 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.control import places_of_operations
+from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, using, written_in
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
@@ -102,7 +103,7 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
     mmas = tuple(op for op in own if isinstance(op, Gemm))
     lets = tuple(op for op in own if isinstance(op, Let))
     last = max((position for position, op in enumerate(own) if op in mmas), default=-1)
-    early = tuple(op for op in own[:last] if not isinstance(op, Gemm | Let))
+    early = tuple(op for op in own[:last] if not isinstance(op, Gemm | Let) and op is not store)
     between = tuple(op for op in own if op not in (*mmas, *early) and op is not store)
     if reason := _why_not_alone(own, store, mmas, lets, pipeline, context):
         return _Unsupported(reason)
@@ -188,6 +189,10 @@ def _why_not_alone(
     context: Context,
 ) -> str:
     """Why one warpgroup cannot run its part of an iteration; empty if it can."""
+    last = max((position for position, op in enumerate(own) if op in mmas), default=-1)
+    others = ((place, op) for place, op in enumerate(own[:last]) if not isinstance(op, Gemm | Let))
+    if any(depends(mma, op) for place, op in others for mma in own[:place] if mma in mmas):
+        return "another statement is between the GEMMs"
     if _use(mmas, lets):
         return "the GEMMs use values that the iteration names"
     if not all(map(_is_own, own)):
