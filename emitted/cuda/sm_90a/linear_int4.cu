@@ -219,12 +219,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // 8 elements at a time  [vector.loop.vectors]
     // read from global memory in each iteration, not prefetched: S
     // tl::floordiv<n>(j): j / n for each element of a vector that starts at j
+    // tl::unpack_uint4(bytes): elements 2 i and 2 i + 1 are the lower and the upper 4 bits of byte i
     // tl::cast_exact: integers from -512 to 511, exact, without the conversion unit
     // parallel_into: W_shared is stored when all vectors are computed, so that no load waits for a store
     // [vector.loop.store-last]
     tl::parallel_into<8>(ij_layout{}, W_shared[ko % written_stages], [&](auto i, auto j) {
-      const auto nibble =
-          tl::cast<uint8_t>((packed[ko % num_stages](i, tl::floordiv<2>(j)) >> tl::cast<uint8_t>(4 * (j % 2))) & 15);
+      const auto nibble = tl::cast<uint8_t>(tl::unpack_uint4(packed[ko % num_stages](i, tl::floordiv<2>(j))));
       const auto scale = S(bx * block_N + i, tl::floordiv<group>(ko * block_K + j));
       return tl::cast_exact<tl::half>(tl::cast<int>(nibble) - 8) * scale;
     });

@@ -276,13 +276,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     for (int v = 0; v < size(W_shared_part); v += 8) {
       const int i = get<0>(ij_at(v)), j = get<1>(ij_at(v));  // of the first of 8 elements
       const half_t scale = tl::value_at(S, bx * block_N + i, (ko * block_K + j) / group_size);
-      const auto packed_bytes = tl::vector_at<4>(packed_elements, i, j / 2, stage.index());
-      CUTE_UNROLL
-      for (int e = 0; e < 8; ++e) {
-        const int j = get<1>(ij_at(v + e));
-        const uint8_t nibble = (packed_bytes[e / 2] >> tl::cast<uint8_t>(4 * (j % 2))) & 15;
-        W_shared_part(v + e) = tl::exact_half(tl::cast<int>(nibble) - 8) * scale;
-      }
+      const auto packed_numbers = tl::unpack_uint4<8>(8, packed_elements, i, j / 2, stage.index());  // Array<half_t, 8>
+      tl::array_at<8>(W_shared_part, v) = packed_numbers * scale;
     }
     tl::store_tile(ij_store{}, W_shared_part, W_shared(_, _, ko % written_stages), make_coord(0, 0),
                    Shape<Int<block_N>, Int<block_K>>{});
