@@ -53,9 +53,8 @@ def test_a_constant_that_a_head_uses_is_listed_only_once() -> None:
 def test_workspaces_have_the_bytes_that_heads_state(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     source, random = Source.of(text), Random(5)
-    stated = re.search(
-        r" Workspace: (.*?) bytes(, for any sizes|, each term rounded up to a multiple of 128)?\.", source.about
-    )
+    how = r", for any sizes|, each term rounded up to a multiple of 128| at most; \w+_workspace_size returns how many"
+    stated = re.search(rf" Workspace: (.*?) bytes({how})?\.", source.about)
     computed = re.search(rf"size_t {path.stem}_workspace_size\([^)]*\) {{(.*?)\n?}}\n", text, re.S)
     assert computed is not None
     asked = re.findall(r"tl::workspace_bytes<([\w:]+)>\(", computed[1])
@@ -63,13 +62,17 @@ def test_workspaces_have_the_bytes_that_heads_state(path: Path) -> None:
     if stated is None:
         assert "No workspace." in source.about and "return 0;" in computed[1]
         return
+    terms, pairs = terms_of(re.sub(r"(?<=\d),(?=\d)", "", stated[1])), list[tuple[int, int]]()
     for _ in range(20):
         sizes = {name: random.randrange(1, 200) for name in source.sizes}
         values = Values({**source.kernels[-1].constants, **sizes}, {}, random)
-        actual = sum(size for size in tensors_of_workspace(computed[1], values))
-        terms = terms_of(re.sub(r"(?<=\d),(?=\d)", "", stated[1]))
         counted = [value(term, values) for term in terms]
-        assert actual == sum(ceil(each / LINE) * LINE if "each term" in stated[2] else each for each in counted)
+        lines = [ceil(each / LINE) * LINE if "each term" in stated[2] else each for each in counted]
+        pairs.append((sum(tensors_of_workspace(computed[1], values)), sum(lines)))
+    if "at most" in stated[2]:
+        assert max(actual for actual, _ in pairs) == pairs[0][1]
+    else:
+        assert all(actual == told for actual, told in pairs)
 
 
 def terms_of(text: str) -> list[str]:
@@ -228,7 +231,7 @@ def test_guards_are_described_for_what_the_kernel_does(path: Path) -> None:
         guarded = {
             found[1]
             for found in re.finditer(
-                r"const auto \w+ =\s+tl::\w+<[^;]*?>\((\w+)_data, [^;]*tl::predicated", kernel.body
+                r"const auto \w+ =\s+tl::\w+<[^;]*?>\(\s*(\w+)_data, [^;]*tl::predicated", kernel.body
             )
         }
         written = {

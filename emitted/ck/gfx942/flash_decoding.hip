@@ -138,7 +138,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // 2 stages, the last in registers: one tile is used, one is loaded  [pipeline.loop.registers]
 constexpr int shared_stages = 1;
-// a block of split has 2 waves: 2 along M by 1 along N of the tile  [warps.gemm.full-row]
+// a workgroup of split has 2 waves: 2 along M by 1 along N of the tile  [warps.gemm.full-row]
 // at most 512 registers per thread, of a SIMD's 512 per lane, AccVGPRs among them
 // workgroups per CU: 2 by registers (tiles take 186, operands up to 96), 1 by LDS: 1, limited by LDS
 constexpr int threads = 128;
@@ -451,7 +451,7 @@ __global__ void __launch_bounds__(Kernel::kBlockSize) flash_decoding_split_kerne
 namespace combine {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// a block of combine has 2 waves
+// a workgroup of combine has 2 waves
 constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------

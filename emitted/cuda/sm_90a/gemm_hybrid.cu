@@ -6,8 +6,8 @@
 //
 // A second kernel adds the parts of such a tile, always in the same order.
 //
-// Compile-time constants: block_M = 256, block_N = 192, panel = 8, block_K = 64, programs = 132 and
-// min_saved_iterations = 48. The others are under 'sizes' in the source.
+// Compile-time constants: block_M = 256, block_N = 192, panel = 8, block_K = 64 and programs = 132. The others are
+// under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -22,10 +22,8 @@
 // elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_hybrid.py:121 and 145). tl::max of NaN and
 // a number is the number: NaN becomes 0 at gemm_hybrid.py:119 and 144.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 *
-// ((ceildiv(K, block_K) * (programs - (ceildiv(M, block_M) * ceildiv(N, block_N)) % programs) >= min_saved_iterations *
-// programs ? (ceildiv(M, block_M) * ceildiv(N, block_N)) % programs : 0) > 0 ? 2 * programs : 0) * block_M * block_N
-// bytes, each term rounded up to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 51,904,512
+// bytes at most; gemm_hybrid_workspace_size returns how many. Less is TL_WORKSPACE_TOO_SMALL.
 // Programmatic dependent launch: add may start before multiply has ended, and waits for its end before it accesses what
 // that wrote (griddepcontrol.wait). multiply executes griddepcontrol.launch_dependents. A kernel that the caller
 // launches next with the PDL attribute may start before the call has ended, where add has no blocks. In any case it
@@ -72,8 +70,8 @@
 //                     512  172,032 bytes of shared memory and 96 registers for tiles and 56 for operands, over the
 //                          limit of 128 per thread: may spill; other MMA instructions, partition among warps,
 //                          pipelines, staging of stores and register shares; no producer: the GEMM of line 113 needs
-//                          122 registers per thread, and ptxas allocates at most 96 to each of 512 threads and a
-//                          producer's, whatever setmaxnreg moves
+//                          122 registers per thread; for 512 threads and a producer warpgroup, ptxas allocates at most
+//                          96, and setmaxnreg does not change that
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that

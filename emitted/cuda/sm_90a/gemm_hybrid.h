@@ -12,8 +12,8 @@ extern "C" {
 //
 // A second kernel adds the parts of such a tile, always in the same order.
 //
-// Compile-time constants: block_M = 256, block_N = 192, panel = 8, block_K = 64, programs = 132 and
-// min_saved_iterations = 48. The others are under 'sizes' in the source.
+// Compile-time constants: block_M = 256, block_N = 192, panel = 8, block_K = 64 and programs = 132. The others are
+// under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

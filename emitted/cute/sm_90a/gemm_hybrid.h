@@ -12,8 +12,8 @@ extern "C" {
 //
 // A second kernel adds the parts of such a tile, always in the same order.
 //
-// Compile-time constants: block_K = 64, programs = 132, block_M = 128, block_N = 256 and min_saved_iterations = 48. The
-// others are under 'sizes' in the source.
+// Compile-time constants: block_K = 64, programs = 132, block_M = 128 and block_N = 256. The others are under 'sizes'
+// in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

@@ -4,7 +4,7 @@ from math import prod
 
 from tile2cu.analysis.accesses import variables
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
-from tile2cu.core.expr import Expr, Var, binary, int_const, static_value
+from tile2cu.core.expr import Call, Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.limits import Written, quotient_limits, size_limits
 from tile2cu.emitter.schedule import declared, is_in, with_schedule
@@ -219,17 +219,18 @@ def workspace_bytes(launches: tuple[Resolved, ...], printer: Printer) -> str:
 
 
 def workspace_in_words(launches: tuple[Resolved, ...], printer: Printer) -> str:
-    """The size of the workspace: a number of bytes for any sizes, or how it follows from them; empty for none.
+    """The size of the workspace: a number of bytes, the most for any sizes or how it follows from them; empty if none.
 
     headers/tl/common/workspace.h: each tensor takes whole lines.
     """
     program = launches[0].program
-    terms, fixed = [], 0
+    terms, fixed, exact = [], 0, True
     for tensor in program.workspaces:
         bits = tensor.dtype.bits
-        extents = [int(value) for extent in tensor.shape if (value := static_value(extent)) is not None]
+        extents = [most for extent in tensor.shape if (most := _largest(extent)) is not None]
         if len(extents) == tensor.rank:
             fixed += -(-prod(extents) * bits // 8 // _LINE) * _LINE
+            exact &= all(static_value(extent) is not None for extent in tensor.shape)
         else:
             names = [*map(printer.in_words, tensor.shape)]
             factors = map(bracketed, names)
@@ -241,9 +242,19 @@ def workspace_in_words(launches: tuple[Resolved, ...], printer: Printer) -> str:
         fixed += 0 if counters else _LINE
         terms += [f"4 * (1 + {each})" for each in counters]
     if not terms:
-        return f"{fixed:,} bytes, for any sizes" if fixed else ""
+        of_sizes = ", for any sizes" if exact else f" at most; {program.name}_workspace_size returns how many"
+        return f"{fixed:,} bytes{of_sizes}" if fixed else ""
     parts = " + ".join([*terms, *[f"{fixed:,}"] * bool(fixed)])
     return f"{parts} bytes, each term rounded up to a multiple of {_LINE}"
+
+
+def _largest(extent: Expr) -> int | None:
+    """The number that an extent is or, where a condition decides, the larger of both; None for others."""
+    if isinstance(extent, Call) and extent.function == "if_then_else":
+        arms = [_largest(arm) for arm in extent.args[1:]]
+        return None if None in arms else max(arm for arm in arms if arm is not None)
+    value = static_value(extent)
+    return None if value is None else int(value)
 
 
 def _workspace_sizes(launches: tuple[Resolved, ...], printer: Printer, *, has_schedule: bool) -> tuple[str, ...]:

@@ -325,7 +325,7 @@ def _threads_about(resolved: Resolved) -> tuple[str, ...]:
             rules.append(resolved.facts.rule(op, WARPS))
     noun = _waves(resolved, count)
     if resolved.namespace:
-        noun = f"a block of {resolved.namespace} has {noun}"
+        noun = f"a {'workgroup' if resolved.target.is_amd else 'block'} of {resolved.namespace} has {noun}"
     if not found_splits:
         return (noun,)
     alone = len(found_splits) == 1

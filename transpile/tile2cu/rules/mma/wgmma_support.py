@@ -119,8 +119,8 @@ def registers_unsupported(op: Gemm, launch: Launch) -> str:
         ""
         if needed <= start
         else (
-            f"the GEMM of line {op.span.line} needs {needed} registers per thread, and ptxas allocates at most {start}"
-            f" to each of {launch.threads} threads and a producer's, whatever setmaxnreg moves"
+            f"the GEMM of line {op.span.line} needs {needed} registers per thread; for {launch.threads} threads and a "
+            f"producer warpgroup, ptxas allocates at most {start}, and setmaxnreg does not change that"
         )
     )
 
