@@ -221,7 +221,8 @@ CUTE_DEVICE void tma_store_boxes(const Map& map, const Start& start, const Offse
     const auto box = tma_tile(map, place, extents(tile));
     return tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(tile), group_modes<0, 2>(box));
   };
-  const auto [to, from] = boxes_at(transform(start, offset, [](int first, int more) { return wrapping_add(first, more); }));
+  const auto [to, from] =
+      boxes_at(transform(start, offset, [](int first, int more) { return wrapping_add(first, more); }));
   const auto first = get<0>(boxes_at(start))(_0{});
   const auto offsets = get<0>(boxes_at(offset));
   const auto is_int = [](int begin, int more) { return begin <= cutlass::platform::numeric_limits<int>::max() - more; };
