@@ -10,7 +10,7 @@ def gemm_hybrid(
     N,
     K,
     programs=132,  # blocks, one per SM of an H200; on fewer SMs some wait for a free one, and the result is the same
-    min_saved_iterations=48,  # tiles are split along K if that would ideally save a block so many: parts cost traffic
+    min_saved_iterations=48,  # tiles are split along K where that saves a block so many iterations: parts cost traffic
     panel=12,  # rows of tiles per rasterisation group, which has 2 rows where there are fewer columns than `panel`
     block_M=128,
     block_N=256,

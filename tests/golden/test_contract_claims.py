@@ -53,7 +53,8 @@ def test_a_constant_that_a_head_uses_is_listed_only_once() -> None:
 def test_workspaces_have_the_bytes_that_heads_state(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     source, random = Source.of(text), Random(5)
-    how = r", for any sizes|, each term rounded up to a multiple of 128| at most; \w+_workspace_size returns how many"
+    how = r", for any sizes|, (?:each summand )?rounded up to a multiple of 128"
+    how += r"| at most; \w+_workspace_size returns how many"
     stated = re.search(rf" Workspace: (.*?) bytes({how})?\.", source.about)
     computed = re.search(rf"size_t {path.stem}_workspace_size\([^)]*\) {{(.*?)\n?}}\n", text, re.S)
     assert computed is not None
@@ -67,7 +68,7 @@ def test_workspaces_have_the_bytes_that_heads_state(path: Path) -> None:
         sizes = {name: random.randrange(1, 200) for name in source.sizes}
         values = Values({**source.kernels[-1].constants, **sizes}, {}, random)
         counted = [value(term, values) for term in terms]
-        lines = [ceil(each / LINE) * LINE if "each term" in stated[2] else each for each in counted]
+        lines = [ceil(each / LINE) * LINE if "rounded up" in stated[2] else each for each in counted]
         pairs.append((sum(tensors_of_workspace(computed[1], values)), sum(lines)))
     if "at most" in stated[2]:
         assert max(actual for actual, _ in pairs) == pairs[0][1]

@@ -54,14 +54,14 @@ CASES = {
         "i < rows and j < K - k * 32",
         "i < K - k * 32 and j < T.min(64, N - bx * 64)",
         104,
-        "tl::up_to<0>(A, first + tl::max(tl::min(rows, 64), 0))",
+        "tl::up_to<0>(A, tl::saturating_add(first, rows))",
     ),
-    "the end of a group alone": ("i < rows", "", 96, "tl::up_to<0>(A, first + tl::max(tl::min(rows, 64), 0))"),
+    "the end of a group alone": ("i < rows", "", 96, "tl::up_to<0>(A, tl::saturating_add(first, rows))"),
     "columns, inside of eights": (
         "i < rows and j < 99 - k * 32",
         "",
         104,
-        "tl::up_to<1>(tl::up_to<0>(A, first + tl::max(tl::min(rows, 64), 0)), ",
+        "tl::up_to<1>(tl::up_to<0>(A, tl::saturating_add(first, rows)), ",
     ),
 }
 

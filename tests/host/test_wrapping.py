@@ -102,6 +102,47 @@ def test_no_int_overflows(tmp_path: Path) -> None:
         assert (outcome.status, outcome.faults) == (0, ()), f"{n}, {m}"
 
 
+PREVIOUS = """
+for i in T.serial(2):
+    old = T.atomic_add(table[0], 1, return_prev=True)
+    Y[old + 2147483000] = 1.0
+"""
+
+
+def test_no_int_overflows_with_what_an_atomic_returns(tmp_path: Path) -> None:
+    params = 'table: T.Tensor((4,), "int32"), Y: T.Tensor((size,), "float32")'
+    ((_, emitted),) = tile2cu.emit(write_body(tmp_path, PREVIOUS, params, head=HEAD)).items()
+    for name, text in emitted.files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    library, manifest = library_of(tmp_path / "small.cu"), read_manifest(tmp_path / "small.json")
+    outcome = run(library, manifest, {"size": 300}, tables={"table": lambda _sizes, _count: [1000, 0, 0, 0]})
+    assert (outcome.status, outcome.faults) == (0, ())
+
+
+WIDER = """
+A = T.alloc_shared((64, 16), "float16")
+B = T.alloc_shared((16, 16), "float16")
+S = T.alloc_fragment((64, 16), "float32")
+T.fill(A, 1.0)
+T.fill(B, 0.5)
+for i, j in T.Parallel(64, 16):
+    S[i, j] = T.if_then_else((j + table[0]) + wide[0] > 0, 0, -T.infinity("float32"))
+T.gemm(A, B, S)
+T.copy(S, Y)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_mask_of_an_int_in_a_wider_sum(target: str, tmp_path: Path) -> None:
+    """The int wraps in some columns, which are masked although the wider sum of the first and the last one is not."""
+    params = 'table: T.Tensor((4,), "int32"), wide: T.Tensor((1,), "int64"), Y: T.Tensor((64, 16), "float32")'
+    kernel = load_body(tmp_path, WIDER, params, target=target, check=False)
+    for n, more in product((*EXTREME, HIGH - 10), (-(2**33), -20, 0, 20, 2**31, 2**40)):
+        visible = wrapped(n + LANES[:16]) + more > 0
+        found = kernel(np.full(4, n, np.int32), np.array([more]))
+        np.testing.assert_array_equal(found, np.where(visible, 8, -np.inf)[None].repeat(64, 0), err_msg=f"{n}, {more}")
+
+
 LOOPS = """
 acc = T.alloc_fragment((256,), "float32")
 tile = T.alloc_shared((256,), "float32")

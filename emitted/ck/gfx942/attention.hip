@@ -120,7 +120,7 @@ struct Shared {
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j) is
   // at byte 8,192 * (j / 64) + 128 * r + 16 * ((j / 8 % 8) ^ (r % 8)) + 2 * (j % 8)  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
-  // 16,384 bytes; transposed by the store
+  // 16,384 bytes; transposed in registers before the store
   // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k_slot % 8), where
   // c = k_slot / 8 is its 16-byte chunk,
   // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 2, are neighbours,
@@ -165,7 +165,7 @@ using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 16, 1>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 1>>, sequence<1>, sequence<2>>;
 static_assert(tl::has_extents<scores_max_layout, block_M>);
-// copies of K_shared between global memory and LDS: 16 bytes per access
+// copies of K_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 16 (value / 8) + 4 wave + lane / 16, j = 8 (lane % 16) + value % 8
 using K_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 4>, sequence<16, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,

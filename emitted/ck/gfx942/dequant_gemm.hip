@@ -129,7 +129,7 @@ using Y_local_layout =
                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<Y_local_layout, block_M, block_N>);
-// copies of X_shared between global memory and LDS: 16 bytes per access
+// copies of X_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // Layout of a loop over i, j:
 // (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 4 runs of 8 consecutive elements each
 // [layout.loop.flat]
@@ -137,7 +137,7 @@ static_assert(tl::has_extents<Y_local_layout, block_M, block_N>);
 using i_j_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<4, 2, 8>, sequence<8, 8>>, tuple<sequence<1>, sequence<1, 2>>,
                                tuple<sequence<1>, sequence<2, 0>>, sequence<1, 2>, sequence<0, 1>>;
-// copies of packed between global memory and LDS: 16 bytes per access
+// copies of packed between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 32 wave + lane / 2, j = 16 (lane % 2) + value
 using packed_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 32, 1>, sequence<2, 16>>,
                                                tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<0>, sequence<1, 0>>,

@@ -137,19 +137,19 @@ static_assert(tl::has_extents<partial_layout, block_N, chunks>);
 using total_layout = tile_distribution_encoding<sequence<64>, tuple<sequence<4, 2>>, tuple<sequence<1>, sequence<0>>,
                                                 tuple<sequence<1>, sequence<0>>, sequence<1>, sequence<0>>;
 static_assert(tl::has_extents<total_layout, block_N>);
-// copies of x between global memory and LDS: 16 bytes per access
+// copies of x between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 1024 (value / 8) + 512 wave + 8 lane + value % 8
 using x_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 64, 8>>, tuple<sequence<1>, sequence<1>>,
                                           tuple<sequence<1>, sequence<2>>, sequence<1, 1>, sequence<0, 3>>;
 static_assert(tl::has_extents<x_copy, block_K>);
-// copies of packed between global memory and LDS: 16 bytes per access
+// copies of packed between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 2 (value / 16) + wave, j = 16 lane + value % 16
 using packed_copy =
     tile_distribution_encoding<sequence<>, tuple<sequence<4, 2>, sequence<64, 16>>, tuple<sequence<1>, sequence<2>>,
                                tuple<sequence<1>, sequence<0>>, sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::has_extents<packed_copy, block_N, block_K / 2>);
-// copies of zeros between global memory and LDS: 4 bytes per access
-// copies of scales between global memory and LDS: 8 bytes per access
+// copies of zeros between global memory and LDS: 4 bytes per access, of global memory where rows are aligned
+// copies of scales between global memory and LDS: 8 bytes per access, of global memory where rows are aligned
 // i = 4 wave + lane / 16, j = 4 (lane % 16) + value
 using scales_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 1>, sequence<16, 4>>,
                                                tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<0>, sequence<1, 0>>,
@@ -227,7 +227,7 @@ struct Kernel {
     // x_next, packed_next, scales_next, zeros_next: the tile in flight from global memory to LDS, in 27 VGPRs per
     // thread. A lane issues 2 loads of 16 bytes to x_next, 4 loads of 16 bytes to packed_next, 1 load of 8 bytes to
     // scales_next, 1 load of 4 bytes to zeros_next, 8 vector-memory loads in flight per wave; with AnyAlignment,
-    // where rows of any tensor are not multiples of 16 bytes, all are of single elements
+    // where a tensor's rows are not multiples of 16 bytes, 88 of single elements
     auto x_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));
     auto packed_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_copy{}));

@@ -41,7 +41,7 @@
 // flash_decoding.py:104) and Output (float16, flash_decoding.py:143). scores_sum adds acc_s before it is rounded to
 // acc_s_cast. tl::exp2 is v_exp_f32 (1 ulp, denormals are flushed). tl::log2 calls the HIP device library's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. Workspace: 4 * batch *
-// kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each term rounded up to a
+// kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each summand rounded up to a
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths
@@ -151,7 +151,7 @@ struct Shared {
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8; element (r, j) is
   // at byte 8,192 * (j / 64) + 128 * r + 16 * ((j / 8 % 8) ^ (r % 8)) + 2 * (j % 8)  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
-  // 16,384 bytes; transposed by the store
+  // 16,384 bytes; transposed in registers before the store
   // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k_slot % 8), where
   // c = k_slot / 8 is its 16-byte chunk,
   // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 2, are neighbours,
@@ -198,8 +198,8 @@ using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<2, 2, 16>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 2>>, sequence<1>, sequence<1>>;
 static_assert(tl::has_extents<scores_max_layout, block_H>);
-// copies of K_shared between global memory and LDS: 16 bytes per access
-// copies of Q_shared between global memory and LDS: 16 bytes per access
+// copies of K_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
+// copies of Q_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 8 (value / 8) + 4 wave + lane / 16, j = 8 (lane % 16) + value % 8
 using Q_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<8, 2, 4>, sequence<16, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,

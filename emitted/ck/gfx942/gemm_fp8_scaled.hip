@@ -137,8 +137,8 @@ using left_scale_layout =
     tile_distribution_encoding<sequence<2, 4>, tuple<sequence<2, 4, 16>>, tuple<sequence<1, 0>, sequence<0, 1>>,
                                tuple<sequence<0, 0>, sequence<1, 2>>, sequence<1>, sequence<1>>;
 static_assert(tl::has_extents<left_scale_layout, block_M>);
-// copies of B_shared between global memory and LDS: 16 bytes per access
-// copies of A_shared between global memory and LDS: 16 bytes per access
+// copies of B_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
+// copies of A_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 32 (value / 16) + 8 wave + lane / 8, j = 16 (lane % 8) + value % 16
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 8>, sequence<8, 16>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
@@ -227,7 +227,7 @@ struct Kernel {
     // gemm_fp8_scaled.py:56  for k in T.Pipelined(groups, num_stages=num_stages):
     // A_shared_next, B_shared_next: the tile in flight from global memory to LDS, in 32 VGPRs per thread. A lane
     // issues 4 loads of 16 bytes to A_shared_next, 4 loads of 16 bytes to B_shared_next, 8 vector-memory loads in
-    // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
+    // flight per wave; with AnyAlignment, where a tensor's rows are not multiples of 16 bytes, 128 of single
     // elements
     auto A_shared_next = make_static_distributed_tensor<fp8_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<group>{}), {by * block_M, 0},

@@ -97,7 +97,7 @@ struct Shared {
   // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4;
   // element (r, j) is at byte 64 * r + 16 * ((j / 8) ^ (r / 2 % 4)) + 2 * (j % 8)  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>> A_shared[shared_stages];
-  // 16,384 bytes in 2 stages; transposed by the store
+  // 16,384 bytes in 2 stages; transposed in registers before the store
   // element (k, n) is at byte 16 * (128 * c + (l ^ c)) + 2 * (k % 8), where
   // c = k / 8 is its 16-byte chunk,
   // l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4 is its line: columns of one MFMA, of equal n / 4 % 2, are neighbours;
@@ -125,7 +125,7 @@ using C_local_layout =
                                tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<2, 2>>,
                                sequence<1, 2, 2>, sequence<1, 1, 3>>;
 static_assert(tl::has_extents<C_local_layout, block_M, block_N>);
-// copies of A_shared between global memory and LDS: 16 bytes per access
+// copies of A_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 64 (value / 8) + 16 wave + lane / 4, j = 8 (lane % 4) + value % 8
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
@@ -222,8 +222,7 @@ struct Kernel {
     // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // A_shared_next, B_shared_next: the tile in flight from global memory to LDS, in 16 VGPRs per thread. A lane
     // issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next, 6 vector-memory loads in
-    // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
-    // elements
+    // flight per wave; with AnyAlignment, where a tensor's rows are not multiples of 16 bytes, 32 of single elements
     auto A_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},
                                             make_static_tile_distribution(A_shared_copy{}));

@@ -122,12 +122,12 @@ static_assert(tl::has_extents<sums_layout, block_N, chunks>);
 using total_layout = tile_distribution_encoding<sequence<2, 64>, tuple<sequence<4>>, tuple<sequence<0>, sequence<0>>,
                                                 tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<0>>;
 static_assert(tl::has_extents<total_layout, block_N>);
-// copies of a between global memory and LDS: 16 bytes per access
+// copies of a between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 1024 (value / 8) + 512 wave + 8 lane + value % 8
 using a_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 2, 64, 8>>, tuple<sequence<1>, sequence<1>>,
                                           tuple<sequence<1>, sequence<2>>, sequence<1, 1>, sequence<0, 3>>;
 static_assert(tl::has_extents<a_copy, block_K>);
-// copies of b between global memory and LDS: 16 bytes per access
+// copies of b between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = value / 16, j = 1024 (value / 8 % 2) + 512 wave + 8 lane + value % 8
 using b_copy =
     tile_distribution_encoding<sequence<>, tuple<sequence<4>, sequence<2, 2, 64, 8>>, tuple<sequence<2>, sequence<2>>,
@@ -187,7 +187,7 @@ struct Kernel {
     // gemv.py:42  for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // a_next, b_next: the tile in flight from global memory to LDS, in 40 VGPRs per thread. A lane issues 2 loads of
     // 16 bytes to a_next, 8 loads of 16 bytes to b_next, 10 vector-memory loads in flight per wave; with
-    // AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
+    // AnyAlignment, where a tensor's rows are not multiples of 16 bytes, 80 of single elements
     auto a_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(a_copy{}));
     auto a_source = make_tile_window(A, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(a_copy{}));
     auto b_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(b_copy{}));

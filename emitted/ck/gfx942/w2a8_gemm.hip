@@ -123,7 +123,7 @@ using Y_local_layout =
                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 2>>,
                                sequence<1, 2, 2>, sequence<1, 0, 2>>;
 static_assert(tl::has_extents<Y_local_layout, block_M, block_N>);
-// copies of X_shared between global memory and LDS: 16 bytes per access
+// copies of X_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // Layout of a loop over i, j:
 // (T128 threads, V64 values each) -> (64, 128); 16 x 8 threads with 4 runs of 16 consecutive elements each
 // [layout.loop.flat]
@@ -131,7 +131,7 @@ static_assert(tl::has_extents<Y_local_layout, block_M, block_N>);
 using i_j_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 2, 8>, sequence<8, 16>>,
                                               tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                               sequence<1, 2>, sequence<0, 1>>;
-// copies of packed between global memory and LDS: 16 bytes per access
+// copies of packed between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 32 wave + lane / 2, j = 16 (lane % 2) + value
 using packed_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 32, 1>, sequence<2, 16>>,
                                                tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<0>, sequence<1, 0>>,
@@ -213,8 +213,7 @@ struct Kernel {
     // w2a8.py:28  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // X_shared_next, packed_next: the tile in flight from global memory to LDS, in 20 VGPRs per thread. A lane
     // issues 4 loads of 16 bytes to X_shared_next, 1 load of 16 bytes to packed_next, 5 vector-memory loads in
-    // flight per wave; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single
-    // elements
+    // flight per wave; with AnyAlignment, where a tensor's rows are not multiples of 16 bytes, 80 of single elements
     auto X_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(i_j_layout{}));
     auto X_shared_source = make_tile_window(X, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},
                                             make_static_tile_distribution(i_j_layout{}));

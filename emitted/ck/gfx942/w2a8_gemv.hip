@@ -95,7 +95,7 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // ---- registers: 104 per thread for tiles ----------------------------------------------------------------------------
 // wave = thread / 64, lane = thread % 64; value v of a lane is get_thread_buffer()[v], whose bits are in VGPRs one
 // after another: one value of 32 bits, two of 16 or four of 8 per VGPR
-// copies of W_shared between global memory and LDS: 16 bytes per access
+// copies of W_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // Layout of packed, partial:
 // (T64 threads, V64 values each) -> (16, 256); 4 x 16 threads with 4 runs of 16 consecutive elements each
 // [layout.parallel.to-fragment]
@@ -110,7 +110,7 @@ static_assert(tl::has_extents<packed_layout, block_N, block_K / 4>);
 using total_layout = tile_distribution_encoding<sequence<16>, tuple<sequence<4, 4>>, tuple<sequence<1, 0>>,
                                                 tuple<sequence<1, 0>>, sequence<1>, sequence<0>>;
 static_assert(tl::has_extents<total_layout, block_N>);
-// copies of x between global memory and LDS: 16 bytes per access
+// copies of x between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
 // i = 16 lane + value
 using x_copy = tile_distribution_encoding<sequence<>, tuple<sequence<64, 16>>, tuple<sequence<1>>, tuple<sequence<0>>,
                                           sequence<1>, sequence<1>>;
@@ -169,7 +169,7 @@ struct Kernel {
     // w2a8.py:77  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // x_next, W_shared_next: the tile in flight from global memory to LDS, in 20 VGPRs per thread. A lane issues 1
     // load of 16 bytes to x_next, 4 loads of 16 bytes to W_shared_next, 5 vector-memory loads in flight per wave;
-    // with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements
+    // with AnyAlignment, where a tensor's rows are not multiples of 16 bytes, 80 of single elements
     auto x_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));
     auto W_shared_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_layout{}));

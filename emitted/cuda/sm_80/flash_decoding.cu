@@ -34,7 +34,7 @@
 // flash_decoding.py:104) and Output (float16, flash_decoding.py:143). scores_sum adds acc_s before it is rounded to
 // acc_s_cast. tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls CUDA's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
-// kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each term rounded up to a
+// kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each summand rounded up to a
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths

@@ -32,7 +32,7 @@
 // mla_decode.py:114) and Output (float16, mla_decode.py:156). scores_sum adds acc_s before it is rounded to S_shared.
 // tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls CUDA's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
-// num_split * heads * dim + 4 * batch * num_split * heads bytes, each term rounded up to a multiple of 128. Less is
+// num_split * heads * dim + 4 * batch * num_split * heads bytes, each summand rounded up to a multiple of 128. Less is
 // TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths

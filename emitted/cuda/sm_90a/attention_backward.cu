@@ -34,7 +34,7 @@
 // attention_backward.py:236), dsT_cast (float16, attention_backward.py:240), dK (float16, attention_backward.py:247),
 // dV (float16, attention_backward.py:248) and dQ (float16, attention_backward.py:254). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
-// heads * seq_len + 4 * batch * seq_len * heads * dim bytes, each term rounded up to a multiple of 128. Less is
+// heads * seq_len + 4 * batch * seq_len * heads * dim bytes, each summand rounded up to a multiple of 128. Less is
 // TL_WORKSPACE_TOO_SMALL.
 // Not deterministic: atomics add to dQ_sum (float32) in an order that differs from run to run.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.

@@ -87,8 +87,9 @@
 // FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck, racecheck, initcheck or
 // synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; NaN in masked rows of V; a tolerance
-// that is less than the errors of the types and instructions stated above.
+// before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
+// share; NaN in masked rows of V; a tolerance that is less than the errors of the types and instructions stated
+// above.
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernel is attention_forward_kernel. -Xptxas -v

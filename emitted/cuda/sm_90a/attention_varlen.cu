@@ -29,14 +29,14 @@
 //
 // batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. ceildiv(max_seqlen, block_M) times
 // heads times batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. heads must be a multiple of group = 4,
-// as heads / group (of K) and heads / group (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives batch
-// and max_seqlen: the caller states them. Empty tensors are not accessed, and a kernel without blocks is not launched.
+// as heads / group (of K) and heads / group (of V) are extents; else TL_NOT_SUPPORTED. No tensor's extent is batch and
+// max_seqlen: the caller states them. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_varlen.py:115) and Output (float16, attention_varlen.py:125 and 127). scores_sum adds acc_s before it is
 // rounded to acc_s_cast. tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * (1 +
-// ceildiv(ceildiv(max_seqlen, block_M) * heads * batch, 31)) bytes, each term rounded up to a multiple of 128. Less is
+// ceildiv(ceildiv(max_seqlen, block_M) * heads * batch, 31)) bytes, rounded up to a multiple of 128. Less is
 // TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Not shown to be batch-invariant: how the terms of an element are grouped and ordered may depend on the
@@ -96,9 +96,9 @@
 // accesses by line; --reference FILE.py:FUNCTION compares the results. On a GPU: compute-sanitizer --tool memcheck,
 // racecheck, initcheck or synccheck.
 // Likely causes: a status other than TL_OK that the caller ignores; a tensor that is not contiguous, or is freed
-// before the stream has reached the call; an output that overlaps an input; elements of cu_seqlens and cu_seqlens_k
-// that are out of range; NaN in masked rows of V; a tolerance that is less than the errors of the types and
-// instructions stated above.
+// before the stream has reached the call; an output that overlaps an input; a workspace that two calls in flight
+// share; elements of cu_seqlens and cu_seqlens_k that are out of range; NaN in masked rows of V; a tolerance that is
+// less than the errors of the types and instructions stated above.
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
 // -lineinfo profilers and debuggers show these lines; in them the kernel is attention_varlen_kernel. -Xptxas -v

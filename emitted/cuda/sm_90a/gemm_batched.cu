@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
 
     // gemm_batched.py:51  T.copy(C_local, C[b, by * block_M, bx * block_N])
-    tl::tma_store_wait();  // lane 0 waits, then __syncwarp: this store may write what the previous one has written
+    tl::tma_store_wait();  // lane 0 waits, then __syncwarp: the previous store may have had elements of this one
     // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
     // them while the block continues  [epilogue.copy.tma-store]
     tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(work.b, work.by * block_M, work.bx * block_N));

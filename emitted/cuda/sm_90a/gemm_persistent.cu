@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // gemm_persistent.py:40-42  Fused ReLU: C is stored once.
     tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
-    tl::tma_store_wait();  // lane 0 waits, then __syncwarp: this store may write what the previous one has written
+    tl::tma_store_wait();  // lane 0 waits, then __syncwarp: the previous store may have had elements of this one
     // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
     // them while the block continues  [epilogue.copy.tma-store]
     tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(work.by * block_M, work.bx * block_N));

@@ -29,7 +29,7 @@
 //
 // batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at most
 // 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. heads must be a multiple of group_size = 4, as heads /
-// group_size (of K) and heads / group_size (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives batch and
+// group_size (of K) and heads / group_size (of V) are extents; else TL_NOT_SUPPORTED. No tensor's extent is batch and
 // max_seqlen: the caller states them. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,

@@ -79,7 +79,11 @@ T.copy(C_local, X[0, 0])
     ("rows", "columns", "because"),
     [
         (192, 192, ""),
-        (192, 208, "needs 130 registers per thread, and ptxas allocates at most 128 to each of 384 threads"),
+        (
+            192,
+            208,
+            "takes 130 registers per thread, and the threads of a block of 384 and a producer warpgroup start with 128",
+        ),
         (128, 256, ""),
     ],
 )

@@ -6,7 +6,7 @@ from math import isinf
 
 from tile2cu.analysis.accesses import parts_of
 from tile2cu.analysis.control import Place, conditions_on, places
-from tile2cu.analysis.linear import linear_of
+from tile2cu.analysis.linear import Linear, linear_of
 from tile2cu.analysis.uses import readers, users
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Scope, Stmt, Store
@@ -175,22 +175,22 @@ def _ends_where_masked(load: Copy, condition: Expr, column: Expr, values: Mappin
     end = load.ends[load.src.kept[0]] if load.ends and load.src.kept else None
     if end is None or not isinstance(condition, Binary) or condition.op != "<":
         return False
-    limits = [*_limits(end)]
+    limits = _limits(end, load.src.ranges[load.src.kept[0]].start, values)
     valid = linear_of(condition.rhs, values).plus(linear_of(condition.lhs, values), -1).plus(linear_of(column))
-    past = (valid.plus(linear_of(limit, values), -1) for limit in limits)
+    past = (valid.plus(limit, -1) for limit in limits)
     return any(not each.terms and each.constant >= 0 for each in past)
 
 
-def _limits(end: Expr) -> Iterator[Expr]:
+def _limits(end: Expr, start: Expr, values: Mapping[Expr, Expr]) -> Iterator[Linear]:
     """What is added to the start of rows to give their end, the least of several."""
     match end:
         case Call(function="min", args=ends):
             for each in ends:
-                yield from _limits(each)
-        case Call(function="saturating_add", args=(_, limit)) | Binary(op="+", rhs=limit):
-            yield limit
+                yield from _limits(each, start, values)
+        case Call(function="saturating_add", args=(first, limit)) if first == start:
+            yield linear_of(limit, values)
         case _:
-            pass
+            yield linear_of(end, values).plus(linear_of(start, values), -1)
 
 
 def _closure(condition: Expr, values: Mapping[Expr, Expr]) -> Iterator[Expr]:

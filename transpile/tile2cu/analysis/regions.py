@@ -24,8 +24,8 @@ from tile2cu.core.expr import (
 Extent = tuple[Expr, Expr] | None  # (start, length) along one dimension, in elements; None: anywhere in it
 Box = tuple[Extent, ...]  # one Extent per dimension
 
-# A variable of one of these roles has one value for as long as it is in scope; a mutable one may change in between.
 _PURE = ("min", "max", "ceildiv", "saturating_add", "abs", "cast", "if_then_else")
+# A variable of one of these roles has one value for as long as it is in scope; a mutable one may change in between.
 _FIXED = frozenset((Role.SIZE, Role.SCALAR, Role.BLOCK, Role.LOOP, Role.PARALLEL, Role.LET))
 
 

@@ -25,7 +25,7 @@ from tile2cu.core.expr import (
     works_among_threads,
 )
 from tile2cu.core.memo import kept
-from tile2cu.core.program import Assign, Declare, Launch, Let, Loop
+from tile2cu.core.program import Assign, Atomic, Declare, Launch, Let, Loop
 
 
 class Known(IntEnum):
@@ -57,7 +57,8 @@ def may_wrap(bounds: Bounds, expr: Expr, *, as_index: bool = False) -> bool:
 @kept
 def _decided(launch: Launch) -> dict[Var, Known]:
     """The variables that more than sizes and indices decide."""
-    found: dict[Var, Known] = {}
+    updates = (stmt.previous for stmt in launch.statements if isinstance(stmt, Atomic))
+    found = {var: Known.DATA for var in updates if var is not None}  # each update finds another value
     given = [*_given(launch)]
     for _ in given:
         before = dict(found)

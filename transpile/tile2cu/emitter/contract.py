@@ -224,7 +224,7 @@ def _edges(launches: tuple[Resolved, ...], printer: Printer, limits: tuple[str, 
     text += "".join(f"{_whole(each, printer)}; else TL_NOT_SUPPORTED. " for each in whole)
     if unknown:
         passed = "it" if len(unknown) == 1 else "them"
-        text += f"No tensor's shape gives {listed(unknown)}: the caller states {passed}. "
+        text += f"No tensor's extent is {listed(unknown)}: the caller states {passed}. "
     if even:
         names = listed([printer.text(last) for last in even])
         text += f"{names} must be even, since two elements share a byte; else TL_NOT_SUPPORTED. "

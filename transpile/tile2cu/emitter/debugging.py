@@ -9,6 +9,7 @@ from tile2cu.analysis.uses import readers, statements, writers
 from tile2cu.core.decisions import SCHEDULE
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Loop, Scope, Stmt
 from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline
+from tile2cu.emitter.host import draws
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
 from tile2cu.plan.tensors import access_of
@@ -183,7 +184,7 @@ def _causes(launches: tuple[Resolved, ...]) -> Iterator[str]:
         yield "a tensor that is not contiguous, or is freed before the stream has reached the call"
     if any(access_of(each, launches) != "read" for each in tensors):
         yield "an output that overlaps an input"
-    if program.workspaces:
+    if program.workspaces or draws(launches):
         yield "a workspace that two calls in flight share"
     sources = dict.fromkeys(
         ascii_name(each.source.memory.name) for body in bodies for each in element_indices(body) if not each.within

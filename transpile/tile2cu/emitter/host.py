@@ -224,16 +224,15 @@ def workspace_in_words(launches: tuple[Resolved, ...], printer: Printer) -> str:
     headers/tl/common/workspace.h: each tensor takes whole lines.
     """
     program = launches[0].program
-    terms, fixed, exact = [], 0, True
+    terms, fixed, exact = list[str](), 0, True
     for tensor in program.workspaces:
         bits = tensor.dtype.bits
-        extents = [most for extent in tensor.shape if (most := _largest(extent)) is not None]
-        if len(extents) == tensor.rank:
-            fixed += -(-prod(extents) * bits // 8 // _LINE) * _LINE
+        most = [number for extent in tensor.shape if (number := _most(extent)) is not None]
+        if len(most) == tensor.rank:
+            fixed += -(-prod(most) * bits // 8 // _LINE) * _LINE
             exact &= all(static_value(extent) is not None for extent in tensor.shape)
         else:
-            names = [*map(printer.in_words, tensor.shape)]
-            factors = map(bracketed, names)
+            factors = map(bracketed, map(printer.in_words, tensor.shape))
             terms.append(f"{' * '.join([f'{bits // 8}' if bits >= 8 else f'1 / {8 // bits}', *factors])}")
     if draws(launches):
         counters = [
@@ -241,18 +240,21 @@ def workspace_in_words(launches: tuple[Resolved, ...], printer: Printer) -> str:
         ]
         fixed += 0 if counters else _LINE
         terms += [f"4 * (1 + {each})" for each in counters]
-    if not terms:
-        of_sizes = ", for any sizes" if exact else f" at most; {program.name}_workspace_size returns how many"
-        return f"{fixed:,} bytes{of_sizes}" if fixed else ""
-    parts = " + ".join([*terms, *[f"{fixed:,}"] * bool(fixed)])
-    return f"{parts} bytes, each term rounded up to a multiple of {_LINE}"
+    if not terms and not fixed:
+        return ""
+    parts = [*terms, *[f"{fixed:,}"] * bool(fixed)]
+    rounded = f", {'each summand ' if len(parts) > 1 else ''}rounded up to a multiple of {_LINE}" if terms else ""
+    how = (
+        f" at most; {program.name}_workspace_size returns how many" if not exact else "" if terms else ", for any sizes"
+    )
+    return f"{' + '.join(parts)} bytes{rounded}{how}"
 
 
-def _largest(extent: Expr) -> int | None:
+def _most(extent: Expr) -> int | None:
     """The number that an extent is or, where a condition decides, the larger of both; None for others."""
     if isinstance(extent, Call) and extent.function == "if_then_else":
-        arms = [_largest(arm) for arm in extent.args[1:]]
-        return None if None in arms else max(arm for arm in arms if arm is not None)
+        arms = [number for arm in extent.args[1:] if (number := _most(arm)) is not None]
+        return max(arms) if len(arms) == 2 else None
     value = static_value(extent)
     return None if value is None else int(value)
 

@@ -135,10 +135,15 @@ def _behind(first: Expr, limit: Expr, bounds: Bounds) -> Expr:
     end = binary("+", first, limit)
     if end.dtype == INT32 and bounds.of_values.never_wraps(end):
         return end
-    if limit.dtype != INT32:
-        low, high = (Const(limit.dtype, end) for end in (-(2**31) if limit.dtype.kind == "int" else 0, 2**31 - 1))
-        limit = Call(limit.dtype, "max", (low, Call(limit.dtype, "min", (limit, high))))
-    return Call(INT32, "saturating_add", (first, limit))
+    return Call(INT32, "saturating_add", (_nearest_int(first), _nearest_int(limit)))
+
+
+def _nearest_int(value: Expr) -> Expr:
+    """A value, clamped to what an int holds."""
+    if value.dtype == INT32:
+        return value
+    low, high = (Const(value.dtype, end) for end in (-(2**31) if value.dtype.kind == "int" else 0, 2**31 - 1))
+    return Call(value.dtype, "max", (low, Call(value.dtype, "min", (value, high))))
 
 
 def _least(limit: Expr, bounds: Bounds) -> Iterator[Expr]:

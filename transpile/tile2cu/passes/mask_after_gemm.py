@@ -19,7 +19,6 @@ from tile2cu.core.expr import (
     Load,
     Var,
     binary,
-    children,
     int_const,
     joined,
     negated,
@@ -159,13 +158,13 @@ def _fails_at_an_end(condition: Expr, extents: Mapping[Var, Expr], bounds: Bound
 
 
 def _wraps(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Iterator[Expr]:
-    """Conditions that a side of a comparison wraps between two values of the variables: its largest is below its least.
+    """Conditions that a sum in a comparison wraps between two values of the variables: its largest is below its least.
 
-    So do sums that numbers decide which no launcher knows.
+    So do sums that numbers decide which no launcher knows, also where a wider sum has one.
     """
-    for side in children(condition):
-        if may_wrap(bounds, side, as_index=True) and any(var in extents for var in variables_in(side)):
-            most, least = (_at_end(side, bounds.linear(side), extents, largest=largest) for largest in (True, False))
+    for part in walk(condition):
+        if may_wrap(bounds, part, as_index=True) and any(var in extents for var in variables_in(part)):
+            most, least = (_at_end(part, bounds.linear(part), extents, largest=largest) for largest in (True, False))
             yield binary("<", most, least)
 
 

@@ -353,7 +353,7 @@ def _are_gathers_read(context: Context, by_producer: bool) -> bool:
     pipelines = ((op, context.facts.get(op, PIPELINE)) for op in loops)
     gathered = [(op, found.producer) for op, found in pipelines if found is not None and found.gathers]
     alternate = all(isinstance(context.facts.get(op, SCHEDULE), PingPong) for op, producer in gathered if producer)
-    return alternate and (not by_producer or all(producer for _, producer in gathered))
+    return bool(gathered) and alternate and (not by_producer or all(producer for _, producer in gathered))
 
 
 def _with_operand(context: Context, key: Key[str]) -> Gemm | None:

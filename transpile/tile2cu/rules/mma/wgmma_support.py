@@ -108,7 +108,7 @@ def _starts_at_swizzle_atom(region: Region, context: Context, *, k_along_rows: b
 def registers_unsupported(op: Gemm, launch: Launch) -> str:
     """Why one instruction of a GEMM takes more registers than a thread starts with; empty if it does not.
 
-    ptxas allocates registers by the block's threads, independently of setmaxnreg.
+    ptxas asks what the block's threads start with, not what setmaxnreg gives them: docs/lab/gemm.md.
     """
     groups = launch.threads // WARPGROUP
     split = split_of(op, groups)
@@ -119,8 +119,8 @@ def registers_unsupported(op: Gemm, launch: Launch) -> str:
         ""
         if needed <= start
         else (
-            f"the GEMM of line {op.span.line} needs {needed} registers per thread; for {launch.threads} threads and a "
-            f"producer warpgroup, ptxas allocates at most {start}, and setmaxnreg does not change that"
+            f"one wgmma of line {op.span.line} takes {needed} registers per thread, and the threads of a block of "
+            f"{launch.threads} and a producer warpgroup start with {start}: ptxas rejects it (C7602)"
         )
     )
 

@@ -184,7 +184,10 @@ class Copies:
                     loaded, self.fragments.named(f"{name}_stored", found.stored, about, over, shape=tile.shape)
                 )
         rows, vector = self._rows(tile, min(self.shared.vector(tile), VECTOR // size), span)
-        about = (f"copies of {name} between global memory and LDS: {vector * size} bytes per access",)
+        about = (
+            f"copies of {name} between global memory and LDS: {vector * size} bytes per access, of "
+            "global memory where rows are aligned",
+        )
         both = self.fragments.named(f"{name}_copy", rows, about, shape=tile.shape)
         return Through(both, both)
 

@@ -88,7 +88,8 @@ class Pipelines:
         by_instance = any(each.box.by_instance for each in tiles)
         total = f"{sum(count for _, count, _ in found)} vector-memory loads in flight per wave"
         single = (
-            "; with AnyAlignment, where rows of any tensor are not multiples of 16 bytes, all are of single elements"
+            "; with AnyAlignment, where a tensor's rows are not multiples of 16 bytes, "
+            f"{sum(each.through.loaded.encoding.registers for each in tiles)} of single elements"
         )
         return f"A lane issues {widths}, {total}{single if by_instance else ''}"
 

@@ -196,7 +196,7 @@ class SharedTiles:
             list[str](),
         )
         if self._is_own(tile):
-            about += "; transposed by the store"
+            about += "; transposed in registers before the store"
             reason = self.by_columns[tile.name].reason(tile.dtype.bytes)
             more = [*self._about_columns(tile), *(wrapped(reason) if reason else ())]
         elif tile.rank > 1 or member.layout.swizzle:

@@ -165,7 +165,7 @@ class Body(Parts):
             case structure.AwaitStaging():
                 until = "the warp's staged rows may be overwritten" if op.again else "the block may end"
                 if op.completed:
-                    until = "this store may write what the previous one has written"
+                    until = "the previous store may have had elements of this one"
                 wait = tl.TMA_STORE_WAIT if op.completed else tl.TMA_STORE_WAIT_READ
                 return f"{wait}();  // lane 0 waits, then __syncwarp: {until}"
 
