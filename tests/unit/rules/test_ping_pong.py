@@ -1,10 +1,17 @@
 """Two warpgroups that take iterations alternately: when, and why not."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.rules.kernels import resolved
+from tile2cu.analysis.accesses import buffers_written
+from tile2cu.analysis.legality import why_not
+from tile2cu.analysis.uses import without
 from tile2cu.core.decisions import BARRIER, NO_PING_PONG, SCHEDULE, WARPS
-from tile2cu.core.program import Loop
+from tile2cu.core.program import Loop, Stmt
+from tile2cu.core.schedule import PingPong
+from tile2cu.rules import Context
 
 LATENT = """
 Q_shared = T.alloc_shared(({rows}, 128), "float16")
@@ -283,3 +290,92 @@ def test_each_warpgroup_needs_a_stage() -> None:
     """With one, each waits for the tile that the producer loads when the other has released its own."""
     assert facts(stages=1) == "each warpgroup needs a stage of its own"
     assert "each warpgroup" not in facts(stages=3)
+
+
+def with_in_front(in_front: str, between: str = "", scaled: str = "best[i]") -> tuple[Loop, Context]:
+    """A loop with statements in front of its first GEMMs, and its launch's decisions."""
+    tiles = [f'{name} = T.alloc_fragment((64,), "float32")' for name in ("w", "f", "g")]
+    body = LATENT.format(between=between, after="", rows=64, cols=128, policy="FullCol", start=0)
+    body = body.replace("    T.gemm(Q_shared", f"    {in_front}\n    T.gemm(Q_shared")
+    body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", f"O[i, j] *= {scaled}")))
+    context = resolved(body, threads=256, target="cuda:sm_90a")
+    return next(op for op in context.statements if isinstance(op, Loop)), context
+
+
+def rows(value: str) -> str:
+    return f"for i in T.Parallel(64):\n        {value}"
+
+
+WEIGHTS = rows("w[i] = A[k * 64 + i, 0]")
+
+
+@pytest.mark.parametrize(
+    ("in_front", "between", "scaled", "parts"),
+    [
+        (WEIGHTS, rows("f[i] = w[i] - best[i]"), "f[i]", "w ahead, f behind; best f exchanged; nothing again"),
+        ("T.fill(w, k)", "", "w[i]", "w behind; best w exchanged; nothing again"),
+        ("T.copy(best, w)", rows("f[i] = w[i] - best[i]"), "f[i]", "w f behind; best exchanged; w f again"),
+        (
+            f"T.copy(best, w)\n    {rows('g[i] = w[i] * 2')}",
+            rows("f[i] = g[i] - best[i]"),
+            "f[i]",
+            "w g f behind; best exchanged; w g f again",
+        ),
+        (
+            f"index = k * 64\n    {rows('w[i] = A[index + i, 0]')}",
+            rows("f[i] = w[i] - best[i]"),
+            "f[i]",
+            "w f behind; best f exchanged; nothing again",
+        ),
+        (
+            WEIGHTS,
+            f"{rows('g[i] = w[i] + best[i]')}\n    {rows('w[i] = best[i] * 2')}\n    {rows('f[i] = w[i] + best[i]')}",
+            "f[i]",
+            "w ahead, g w f behind; best f exchanged; nothing again",
+        ),
+    ],
+    ids=["own", "read by both", "of the turn before", "and what follows", "by a name", "written again"],
+)
+def test_what_uses_exchanged_values_runs_behind_the_first_products(
+    in_front: str, between: str, scaled: str, parts: str
+) -> None:
+    """What runs in front of them is ahead of the values that are received of the turn before."""
+    loop, context = with_in_front(in_front, between, scaled)
+    schedule = context.facts[loop, SCHEDULE]
+    assert isinstance(schedule, PingPong)
+
+    def written(ops: tuple[Stmt, ...]) -> str:
+        tiles = (tile.name for op in ops for tile in buffers_written(op))
+        return " ".join(name for name in tiles if name in ("w", "f", "g"))
+
+    ahead = f"{written(schedule.before)} ahead, " if schedule.before else ""
+    exchanged = " ".join(sorted(tile.name for tile in schedule.row_values))
+    again = written(schedule.recomputed) or "nothing"
+    assert f"{ahead}{written(schedule.between)} behind; {exchanged} exchanged; {again} again" == parts
+
+
+@pytest.mark.parametrize(
+    ("in_front", "between", "tile"),
+    [
+        ("T.copy(best, w)", rows("f[i] = w[i] - best[i]"), "best"),
+        ("T.fill(w, k)", rows("f[i] = best[i]"), "w"),
+    ],
+    ids=["of the turn before", "read by both"],
+)
+def test_what_uses_exchanged_values_may_not_run_earlier(in_front: str, between: str, tile: str) -> None:
+    """The dependences say so, too."""
+    loop, context = with_in_front(in_front, between, f"(f[i] + {tile}[i])")
+    schedule = context.facts[loop, SCHEDULE]
+    assert isinstance(schedule, PingPong) and not schedule.before
+    body = without(loop.body, loop.body[:1])  # its load
+    assert why_not(schedule, body, loop) == ""
+    first, *others = schedule.between
+    assert first.span.line < schedule.own_mmas[0].span.line
+    found = why_not(replace(schedule, before=(first,), between=tuple(others), recomputed=()), body, loop)
+    assert " runs before line " in found and found.endswith(f" of `{tile}`")
+
+
+def test_a_product_that_begins_with_exchanged_values_is_not_dealt() -> None:
+    start = "for i, j in T.Parallel(64, 64):\n        S[i, j] = best[i]"
+    loop, context = with_in_front(start)
+    assert context.facts.get(loop, SCHEDULE) is None

@@ -35,8 +35,10 @@ def why_not(schedule: Schedule, body: tuple[Stmt, ...], loop: Loop) -> str:
     own = tuple(stmt for stmt in body if id(stmt) in scheduled)
     early = tuple(step.stmt for step in steps if step.action is Action.START and not isinstance(step.stmt, Gemm))
     broken = broken_by(steps, own, loop, {tile.memory: 2 for tile in schedule.doubled})
-    concurrent = _concurrent(schedule, loop) if isinstance(schedule, PingPong) else iter(())
-    return _first(chain((each for each in broken if not _is_own(each, early)), concurrent))
+    own_broken = (each for each in broken if not _is_own(each, early))
+    if not isinstance(schedule, PingPong):
+        return _first(own_broken)
+    return _first(chain(own_broken, _concurrent(schedule, loop), _earlier(schedule, loop)))
 
 
 def _concurrent(schedule: PingPong, loop: Loop) -> Iterator[str]:
@@ -53,6 +55,21 @@ def _concurrent(schedule: PingPong, loop: Loop) -> Iterator[str]:
             if on is None or (on not in row_values and on not in copied and not own_value):
                 what = f" of `{on.name}`" if on is not None else ""
                 yield f"line {op.span.line} and line {other.span.line} run concurrently: {kind.value}{what}"
+
+
+def _earlier(schedule: PingPong, loop: Loop) -> Iterator[str]:
+    """Conflicts of what a warpgroup runs before its MMAs with values that it receives of the iteration before, later.
+
+    These are the exchanged values, and those that both warpgroups read or compute with them.
+    """
+    both = (*schedule.recomputed, *schedule.late, schedule.second)
+    tiles = (*schedule.row_values, *written_in(schedule.recomputed), *read_in(both))
+    received = {tile.memory for tile in tiles}
+    for other, op in combinations((step.stmt for step in schedule.steps), schedule.before):
+        for kind, on in conflicts(effects(other), effects(op), loop):
+            if on in received:
+                where = f"line {op.span.line} runs before line {other.span.line} of the previous iteration"
+                yield f"{where}: {kind.value} of `{on.name}`"
 
 
 def _distance(pipeline: Pipeline) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.effects import effects_of
-from tile2cu.analysis.uses import read_in, written_in
+from tile2cu.analysis.uses import read_in, without, written_in
 from tile2cu.core import schedule
 from tile2cu.core.program import Buffer, Copy, Loop, Region, Stmt
 from tile2cu.core.schedule import handed_name
@@ -165,7 +165,7 @@ class Alternation:
         """What a warpgroup takes over of an iteration of the other: values, and what it computes of them, in order."""
         found = self.found
         for place, op in enumerate(found.between):
-            if op in found.recomputed:
+            if any(op is each for each in found.recomputed):
                 yield self.lower((op,), self.where)
             later = written_in(found.between[place + 1 :])
             for tile in found.row_values:
@@ -188,7 +188,7 @@ class Alternation:
         rescale: tuple[Rescale, ...] = ()
         if found.factor is not None:
             branch = (found.factor.op, *found.factor.scaled)
-            late = tuple(stmt for stmt in late if stmt not in branch)
+            late = without(late, branch)
             compute = self.lower(branch, self.where)
             rescale = (Rescale(factor=found.factor, compute=compute, apply=(), rule=self.rule),)
         return PingPongPart(

@@ -16,7 +16,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.control import places_of_operations
 from tile2cu.analysis.dependence import depends
-from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, using, written_in
+from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, using, without, written_in
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt
@@ -59,7 +59,8 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # statements that one warp
 def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
     """Two warpgroups that share the columns of an iteration's last GEMM take the rest of the iterations alternately.
 
-    Statements in front of the first GEMMs, such as a mask that indices decide, run while the tiles are loaded.
+    Statements in front of the first GEMMs, such as a mask that indices decide, run while the tiles are loaded, before
+    the other warpgroup's values are received: those that use exchanged values run after the GEMMs.
 
     If they shared the first GEMMs, too, each would read the whole A operand for half of the columns, and both would
     synchronise for every reduction. Instead each computes these GEMMs in its own iterations, while the other one
@@ -92,7 +93,7 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
     assert isinstance(second, Gemm)
     sum_, tile = second.c.buffer, second.a.buffer
     late = tuple(using(tuple(before), sum_))
-    own = tuple(op for op in before if op not in late)
+    own = without(tuple(before), late)
     store = next((op for op in own if tile in buffers_written(op)), None)
     if not isinstance(store, Copy) or not overwrites(store, tile) or not store.src.whole:
         return _Unsupported(f"`{tile.name}` is not a copy of a fragment")
@@ -102,21 +103,22 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
         return _Unsupported(f"`{tile.name}` is not a 16-bit tile that only the last GEMM reads")
     mmas = tuple(op for op in own if isinstance(op, Gemm))
     lets = tuple(op for op in own if isinstance(op, Let))
-    last = max((position for position, op in enumerate(own) if op in mmas), default=-1)
-    early = tuple(op for op in own[:last] if not isinstance(op, Gemm | Let) and op is not store)
-    between = tuple(op for op in own if op not in (*mmas, *early) and op is not store)
+    in_front = without(tuple(op for op in own[: _last_mma(own)] if not isinstance(op, Gemm | Let)), (store,))
+    between = without(own, (*mmas, *in_front, store))
     if reason := _why_not_alone(own, store, mmas, lets, pipeline, context):
         return _Unsupported(reason)
     if any(not isinstance(op, Parallel) for op in late) or _use((*late, second), lets):
         return _Unsupported(f"updates of `{sum_.name}` cannot move to the end of the iteration")
     running = next(running_sums(between, loop, context), None)
+    summed = () if running is None else (running.reduce, running.update)
     if running is not None:
-        between = tuple(op for op in between if op not in (running.reduce, running.update))
         late = (running.update, *late)
-    row_values = _exchanged((*early, *mmas, *between), late, pipeline, context)
+    row_values = _exchanged((*in_front, *mmas, *without(between, summed)), late, pipeline, context)
     if isinstance(row_values, _Unsupported):
         return row_values
-    recomputed = _recomputed(between, row_values, lets)
+    early = _while_loading(in_front, row_values, lets)
+    between = without(own, (*early, *mmas, *summed, store))
+    recomputed = _recomputed(early, between, row_values, lets)
     factors = (row_factor(op, late) for op in recomputed)
     factor = next((one for one in factors if one is not None and _can_wait(one, between)), None)
     row_values = tuple(tile for tile in row_values if not any(tile in buffers_written(op) for op in recomputed))
@@ -136,13 +138,36 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
     return _Unsupported(because) if because else found
 
 
-def _recomputed(between: tuple[Stmt, ...], row_values: tuple[Buffer, ...], lets: tuple[Let, ...]) -> tuple[Stmt, ...]:
+def _last_mma(own: tuple[Stmt, ...]) -> int:
+    """The place of the last of the first GEMMs; -1 for none."""
+    return max((place for place, op in enumerate(own) if isinstance(op, Gemm)), default=-1)
+
+
+def _while_loading(
+    in_front: tuple[Stmt, ...], row_values: tuple[Buffer, ...], lets: tuple[Let, ...]
+) -> tuple[Stmt, ...]:
+    """The statements in front of the GEMMs that may run before the values of the iteration before are received.
+
+    They use nothing that is exchanged, no names of the iteration, and no results of statements that do.
+    """
+    behind: list[Stmt] = []
+    for op in in_front:
+        uses = not buffers_used(op).isdisjoint(row_values) or _use((op,), lets)
+        if uses or any(depends(other, op) for other in behind):
+            behind.append(op)
+    return without(in_front, behind)
+
+
+def _recomputed(
+    early: tuple[Stmt, ...], between: tuple[Stmt, ...], row_values: tuple[Buffer, ...], lets: tuple[Let, ...]
+) -> tuple[Stmt, ...]:
     """The statements that both warpgroups compute instead of exchanging results: values per row of exchanged ones.
 
     They are loops over rows of values that are exchanged, or that such a loop or a copy before it computes from them.
+    What `early` statements write is a warpgroup's own, of its next iteration.
     """
     by_rows = [op for op in between if _is_by_rows(op) and not _use((op,), lets)]
-    changed = written_in(between)
+    changed = written_in((*early, *between))
     found: list[Stmt] = []
     for tile in row_values:
         writers = [op for op in between if tile in buffers_written(op)]
@@ -152,7 +177,7 @@ def _recomputed(between: tuple[Stmt, ...], row_values: tuple[Buffer, ...], lets:
         needed = _needed(writers[0], between, by_rows)
         made = written_in(needed)
         given = read_in(needed) - made
-        if not carried and given & changed <= frozenset(row_values):
+        if not carried and given & changed <= frozenset(row_values) and not made & written_in(early):
             found += [op for op in needed if op not in found]
     return tuple(op for op in between if op in found)
 
@@ -189,9 +214,8 @@ def _why_not_alone(
     context: Context,
 ) -> str:
     """Why one warpgroup cannot run its part of an iteration; empty if it can."""
-    last = max((position for position, op in enumerate(own) if op in mmas), default=-1)
-    others = ((place, op) for place, op in enumerate(own[:last]) if not isinstance(op, Gemm | Let))
-    if any(depends(mma, op) for place, op in others for mma in own[:place] if mma in mmas):
+    others = ((place, op) for place, op in enumerate(own[: _last_mma(own)]) if not isinstance(op, Gemm | Let))
+    if any(depends(mma, op) for place, op in others for mma in own[:place] if isinstance(mma, Gemm)):
         return "another statement is between the GEMMs"
     if _use(mmas, lets):
         return "the GEMMs use values that the iteration names"
@@ -206,7 +230,7 @@ def _why_not_alone(
     if [id(tile) for tile in pipeline.buffers] != [id(op.b.buffer) for op in mmas]:
         return "the first GEMMs do not read the loaded tiles in the order of the loads"
     written = written_in(context.launch.body)
-    touched = {buffer for op in own if op not in (store, *mmas) for buffer in buffers_used(op)}
+    touched = {buffer for op in without(own, (store, *mmas)) for buffer in buffers_used(op)}
     changing = (tile for tile in touched if tile.scope is not Scope.GLOBAL or touches(written, tile))
     if any(tile.scope is not Scope.FRAGMENT for tile in changing):
         return "an iteration reads more than fragments and tensors that nothing writes"
@@ -249,5 +273,5 @@ def _use(ops: tuple[Stmt, ...], lets: tuple[Let, ...]) -> bool:
 
 def _used_here_only(tile: Buffer, users: tuple[Stmt, ...], context: Context) -> bool:
     """Whether only these statements access the tile."""
-    elsewhere = any(tile in used_by_itself(op) for op in context.statements if op not in users)
+    elsewhere = any(tile in used_by_itself(op) for op in without(context.statements, users))
     return tile.of is None and not viewed(context.launch, tile) and not elsewhere
