@@ -31,6 +31,13 @@ def results_stored_over_one_another(N):
         Twice: T.Tensor((128, 128), "float16"),
         Read: T.Tensor((128, 128), "float16"),
         Again: T.Tensor((128, 128), "float16"),
+        Rows: T.Tensor((4,), "int32"),
+        Shifted: T.Tensor((256, 128), "float16"),
+        Given: T.Tensor((256, 128), "float16"),
+        Looped: T.Tensor((256, 128), "float16"),
+        Halves: T.Tensor((384, 128), "float16"),
+        Copied: T.Tensor((128, 64), "float16"),
+        Turns: T.Tensor((512, 128), "float16"),
     ):
         with T.Kernel(1, threads=128) as bx:
             A_shared = T.alloc_shared((128, 32), "float16")
@@ -57,5 +64,49 @@ def results_stored_over_one_another(N):
             T.copy(C, Read[0, 0])
             get(Read, R)
             T.copy(R, Again)
+        with T.Kernel(1, threads=256) as bx:
+            A_shared = T.alloc_shared((128, 32), "float16")
+            B_shared = T.alloc_shared((32, 128), "float16")
+            C = T.alloc_fragment((128, 128), "float32")
+            for tile in T.serial(4):
+                multiply(A_shared, B_shared, C, X, W, tile * 128)
+                T.copy(C, Shifted[tile * 8, 0])
+        with T.Kernel(1, threads=256) as bx:
+            A_shared = T.alloc_shared((128, 32), "float16")
+            B_shared = T.alloc_shared((32, 128), "float16")
+            C = T.alloc_fragment((128, 128), "float32")
+            for tile in T.serial(4):
+                multiply(A_shared, B_shared, C, X, W, tile * 128)
+                T.copy(C, Given[Rows[tile] * 8 + 16, 0])
+        with T.Kernel(1, threads=256) as bx:
+            A_shared = T.alloc_shared((128, 32), "float16")
+            B_shared = T.alloc_shared((32, 128), "float16")
+            C = T.alloc_fragment((128, 128), "float32")
+            for tile in T.serial(4):
+                multiply(A_shared, B_shared, C, X, W, tile * 128)
+                for i, j in T.Parallel(128, 128):
+                    Looped[tile * 24 + i, j] = C[i, j]
+        with T.Kernel(1, threads=128) as bx:
+            A_shared = T.alloc_shared((192, 32), "float16")
+            B_shared = T.alloc_shared((32, 128), "float16")
+            C = T.alloc_fragment((192, 128), "float32")
+            for tile in T.serial(4):
+                multiply(A_shared, B_shared, C, X, W, tile * 96)
+                T.copy(C, Halves[(tile // 2) * 192, 0])
+        with T.Kernel(1, threads=128) as bx:
+            R = T.alloc_fragment((64, 64), "float16")
+            for tile in T.serial(4):
+                T.copy(X[tile * 64, 0], R)
+                T.copy(R, Copied[tile * 12, 0])
+        with T.Kernel(1, threads=256) as bx:
+            A_shared = T.alloc_shared((128, 32), "float16")
+            B_shared = T.alloc_shared((32, 128), "float16")
+            C = T.alloc_fragment((128, 128), "float32")
+            for tile in T.serial(4):
+                multiply(A_shared, B_shared, C, X, W, tile * 128)
+                if tile % 2 == 0:
+                    T.copy(C, Turns[tile * 128, 0])
+                else:
+                    T.copy(C, Turns[tile * 128 - 120, 0])
 
     return kernel

@@ -9,8 +9,9 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.dependence import Conflict, conflicts
-from tile2cu.analysis.effects import Effects, effects, effects_of
+from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
+from tile2cu.analysis.overwritten import may_overlap_in_part, may_write_again
 from tile2cu.analysis.prelude import around, behind, block_of, in_other_arms, producer_loop
 from tile2cu.analysis.signs import never_negative
 from tile2cu.analysis.uniformity import uniformity_of
@@ -45,7 +46,6 @@ from tile2cu.core.program import (
     Copy,
     If,
     Launch,
-    Let,
     Loop,
     Parallel,
     Reduction,
@@ -55,6 +55,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import Multiple
 from tile2cu.core.shared_memory import SharedBudget, Staging
+from tile2cu.passes.mask_after_gemm import conjuncts
 from tile2cu.passes.predicated_copies import bounded
 from tile2cu.passes.transposed_stores import transposing
 from tile2cu.passes.unstage_results import Unstaged, unstaged
@@ -193,7 +194,7 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
             continues = not is_at_top(op, context.launch) or context.facts.get(context.launch, PERSISTENT) is not None
             if continues and not copy.transposed:  # all warps stage a transpose: its store awaits that TMA has read it
                 yield op, STORE_OUTSTANDING, True
-            if isinstance(op, Copy) and _may_write_its_elements_again(copy, op, context):
+            if may_write_again(copy, op, context.launch.body):  # the same box: each warp awaits its own stores
                 yield op, STORE_COMPLETED, True
             when = rows_aligned_if(copy.dst.buffer)
             yield copy.dst.buffer if _is_given(when, context) else op, TMA_IF, when
@@ -309,14 +310,15 @@ def _read_again(op: Copy, here: Stmt, context: Context) -> bool:
 def _written_again(op: Copy, here: Stmt, context: Context) -> bool:
     """Whether the kernel may write the stored elements again: nothing orders that with TMA's writes.
 
-    Statements with provably disjoint boxes do not, nor does the other arm of a branch, nor another iteration with
-    another box. Where that may be the same one, the store awaits the previous one, if a warp stores its own rows.
+    Statements with provably disjoint boxes do not, nor does the other arm of a branch in the same iteration, nor
+    another iteration with another box. Where that may be the same one, and a warp stores its own rows, it awaits its
+    previous stores; where boxes may overlap in part, other warps have stored these rows.
     """
     body = context.launch.body
     loops = [each for each in around(body, here) if isinstance(each, Loop | While)]
     if any(not _moves(op, loop) for loop in loops):
         return True
-    if op.transposed and _may_write_its_elements_again(op, here, context):
+    if may_overlap_in_part(op, here, body, context.bounds) or (op.transposed and may_write_again(op, here, body)):
         return True
     own = Effects(writes=effects(op).writes)
     for stmt in writers(body, op.dst.buffer):
@@ -324,27 +326,24 @@ def _written_again(op: Copy, here: Stmt, context: Context) -> bool:
             continue
         other = Effects(writes=effects(stmt).writes)
         common = [each for each in around(body, stmt) if isinstance(each, Loop) and each in loops]
-        met = (*conflicts(own, other), *(found for loop in common for found in _carried(own, other, loop)))
-        if met and not in_other_arms(here, stmt, body):
+        apart = in_other_arms(here, stmt, body)
+        if conflicts(own, other) and not apart:
+            return True
+        if any(any(_carried(own, other, loop)) for loop in common) and not (apart and _by_box(op, here, stmt, body)):
             return True
     return False
 
 
-def _may_write_its_elements_again(op: Copy, here: Stmt, context: Context) -> bool:
-    """Whether iterations of a loop around it may write the same elements: their boxes are not provably disjoint."""
-    path = around(context.launch.body, here)
-    if any(isinstance(outer, While) for outer in path):
-        return True
-    inner, inside = here, tuple[Stmt, ...]((op,))
-    for outer in reversed(path):
-        inside = (*statements(block_of((outer,), inner), Let, below=False), *inside)
-        if isinstance(outer, Loop):
-            own = Effects(writes=effects_of(inside).writes)
-            if conflicts(own, own, outer):
-                return True
-            inside = (replace(outer, body=inside),)
-        inner = outer
-    return False
+def _by_box(op: Copy, here: Stmt, other: Stmt, body: tuple[Stmt, ...]) -> bool:
+    """Whether a box alone decides that its elements are written by `other`, in the other arm of the branch around.
+
+    No iteration takes the one arm, and another one the other, for the same elements.
+    """
+    branch, around_other = around(body, here)[-1], around(body, other)[-1]
+    if not isinstance(branch, If) or branch is not around_other or effects(other).writes != effects(op).writes:
+        return False
+    asked = [binary(">=", part.start, int_const(0)) for part in op.dst.ranges]
+    return all(part in asked for part in conjuncts(branch.condition))
 
 
 def _carried(one: Effects, other: Effects, loop: Loop) -> Iterator[Conflict]:

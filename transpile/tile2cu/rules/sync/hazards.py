@@ -70,7 +70,8 @@ from tile2cu.rules.sync.pending_accesses import Pending
 def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     """A barrier is placed exactly where threads have a RAW, WAR or WAW hazard on a shared tile.
 
-    So it is for tensors that a block both writes and reads; T.sync_grid orders blocks. Where each thread accesses its
+    So it is for tensors that a block both writes and reads, or writes again, as in boxes of several iterations that may
+    overlap without being the same one; T.sync_grid orders blocks. Where each thread accesses its
     own elements again, no barrier is needed: in loops of one layout with the same indices, and for elements that depend
     on nothing but the thread's index. Prefetched copies of a pipelined loop are ordered by the pipeline's barrier;
     tiles that groups of threads exchange by the user's barriers, where there are some; all the user's tiles, where the
