@@ -113,6 +113,26 @@ def test_a_producer_gathers_rows_for_warpgroups_that_alternate(tmp_path: Path, f
         assert_clean(kernel)
 
 
+def test_columns_outside_of_the_tensor_are_zero(tmp_path: Path) -> None:
+    """A scalar argument decides in which column rows begin: before the tensor, at its end, or at the least int."""
+    form = ROWS | {part: f"KV[{INDEX}, c * 64 + d]" for part in ("first", "second")}
+    params = PARAMS.format(pitch=192).replace("Out:", "c: T.int32, Out:")
+    kernel = load_body(tmp_path, BODY.format(**form), params, **FORM)
+    assert kernel.source.count(GATHER) >= 3
+    random = np.random.default_rng(6)
+    q = rounded(random.normal(size=(1, HEADS, 192)) / 4)
+    kv = rounded(random.normal(size=(40, 192)))
+    indices = random.integers(0, 40, (1, 70)).astype(np.int32)
+    indices[0, 0] = 0
+    for c in (-1, 1, 2, -(2**25)):
+        columns = c * 64 + np.concatenate((np.arange(DIM), np.arange(TAIL)))
+        inside = (columns >= 0) & (columns < 192)
+        seen = np.where(inside, kv[:, np.where(inside, columns, 0)], 0)
+        found = kernel(bfloat16(q), bfloat16(kv), indices, c).astype(np.float64)
+        assert np.abs(found - expected(q, seen, indices)).max() < 3e-2, c
+        assert_clean(kernel)
+
+
 @pytest.mark.parametrize(
     ("form", "given"),
     [

@@ -65,8 +65,8 @@ TL_DEVICE void tma_load_slab(const TensorMap& map, At<rank> from, Tile& to, int 
   tma_load_box(to.data + slab * elements, map, from.coordinate, full);
 }
 
-// What a thread of the producer's warpgroup gathers of a tile: in each slab one chunk of 16 bytes of `count` rows, which
-// are the same in all slabs.
+// What a thread of the producer's warpgroup gathers of a tile: in each slab one chunk of 16 bytes of `count` rows,
+// which are the same in all slabs.
 template <class View, class Tile> struct GatheredRows {
   static constexpr int chunks = Tile::slab_cols / Tile::chunk_cols, step = producer_warpgroup / chunks;
   static constexpr int count = Tile::rows / step;
@@ -74,47 +74,43 @@ template <class View, class Tile> struct GatheredRows {
   static_assert(View::alignment == 16 && Tile::chunk_bytes == 16, "rows consist of chunks of 16 bytes");
   static_assert(Tile::rows % step == 0, "all threads have as many rows");
 
+  View from;
   const typename View::T* chunk[count];  // in slab 0
-  int elements[count];                   // of a chunk: 0 where a row is filled with zeros
-  int end;                               // columns of the tile that are inside of the tensor
+  bool copied[count];                    // or filled with zeros
+  int first_col;                         // of the tensor, in which all copied rows begin
 
   static TL_DEVICE int row(int i) { return int(thread() % producer_warpgroup) / chunks + i * step; }
   static TL_DEVICE int col() { return int(thread()) % chunks * Tile::chunk_cols; }
 };
-// Finds the rows: row i of a tile like `to` is read from the coordinate `place(i)` (a tl::at) of `from`, or is zero where
-// wanted(i) is false; then place(i) is not evaluated. Rows begin at multiples of 16 bytes, in the same column. Called
-// by: all threads of the producer's warpgroup.
+// Finds the rows: row i of a tile like `to` is read from the coordinate `place(i)` (a tl::at) of `from`, or is zero
+// where wanted(i) is false; then place(i) is not evaluated. Rows begin at multiples of 16 bytes, in the same column,
+// which may be outside of the tensor: elements outside are zero. Called by: all threads of the producer's warpgroup.
 template <class View, class Tile, class PlaceOf, class Wanted = EveryRow>
 TL_DEVICE auto gathered_rows(const View& from, const Tile&, const PlaceOf& place, const Wanted& wanted = {}) {
   using Rows = GatheredRows<View, Tile>;
-  Rows rows;
-  rows.end = Tile::cols;
+  Rows rows{from};
   TL_UNROLL
   for (int i = 0; i < Rows::count; ++i) {
     bool copied = wanted(Rows::row(i));
     const At<View::rank> at = copied ? place(Rows::row(i)) : At<View::rank>{};
     TL_UNROLL
     for (int d = 0; d < View::last; ++d) copied = copied && from.inside(d, at.coordinate[d]);
-    if (View::is_predicated(View::last) && copied) rows.end = from.extent[View::last] - at.coordinate[View::last];
-    rows.elements[i] = copied ? Tile::chunk_cols : 0;
+    if (copied) rows.first_col = at.coordinate[View::last];
+    rows.copied[i] = copied;
     rows.chunk[i] = copied ? from.address(at.coordinate) + Rows::col() : from.data;
   }
   return rows;
 }
-// Issues the copies of a thread to one slab of `to` (cp.async), and an arrival at `full` when they are complete. Readers
-// by the async proxy fence behind the wait for it. Called by: as above.
+// Issues the copies of a thread to one slab of `to` (cp.async), and an arrival at `full` when they are complete.
+// Readers by the async proxy fence behind the wait for it. Called by: as above.
 template <class View, class Tile>
 TL_DEVICE void gather_slab(const GatheredRows<View, Tile>& rows, Tile& to, int slab, Barrier& full) {
   using Rows = GatheredRows<View, Tile>;
   const int col = slab * Tile::slab_cols + Rows::col();
+  const int bytes = bytes_inside<View, Tile::chunk_cols>(rows.from, wrapping_add(rows.first_col, col));
   TL_UNROLL
-  for (int i = 0; i < Rows::count; ++i) {
-    int elements = rows.elements[i];
-    if (View::is_predicated(View::last)) elements = max(0, min(rows.end - col, elements));
-    // cp.async reads nothing where all of the chunk is outside of the tensor
-    cp_async<16>(to.at(Rows::row(i), col), rows.chunk[i] + slab * Tile::slab_cols,
-                 elements * int(sizeof(typename Tile::type)));
-  }
+  for (int i = 0; i < Rows::count; ++i)
+    cp_async<16>(to.at(Rows::row(i), col), rows.chunk[i] + slab * Tile::slab_cols, rows.copied[i] ? bytes : 0);
   cp_async_arrive(full);
 }
 
