@@ -63,12 +63,18 @@ for i in T.Parallel(256):
 T.sync_threads()
 for i in T.Parallel(256):
     Y[5, n + i] = X[i]
+for i in T.Parallel(256):
+    Y[6, i] = T.cast(n + i + i, "float32")
+for i in T.Parallel(256):
+    Y[7, i] = T.cast((n + i) - (m + i), "float32")
+for i in T.Parallel(256):
+    Y[8, i] = T.cast((table[0] + i) * (m + i), "float32")
 """
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_indices_and_conditions(target: str, tmp_path: Path) -> None:
-    params = f'{PARAMS}, Y: T.Tensor((6, 256), "float32")'
+    params = f'{PARAMS}, Y: T.Tensor((9, 256), "float32")'
     kernel = load_body(tmp_path, INDICES, params, head=HEAD, target=target, check=False)
     for n, m, table in inputs():
         bound = n
@@ -85,13 +91,16 @@ def test_indices_and_conditions(target: str, tmp_path: Path) -> None:
             np.where(wrapped(bound + LANES) > m, loaded(wrapped(LANES - wrap(-n))), -1),
             np.where(wrapped(LANES + n) < wrap(m + 3), loaded(wrapped(n + LANES) // 3), 7),
             stored,
+            wrapped(n + 2 * LANES).astype(np.float32),
+            np.full(256, wrap(n - m), np.float32),
+            wrapped((n + LANES) * (m + LANES)).astype(np.float32),
         ]
         np.testing.assert_array_equal(kernel(X, n, m, table), expected, err_msg=f"{n}, {m}")
 
 
 def test_no_int_overflows(tmp_path: Path) -> None:
     """g++'s sanitizer sees the arithmetic itself: a result may be right although C++ does not define it."""
-    params = f'{PARAMS}, Y: T.Tensor((6, 256), "float32")'
+    params = f'{PARAMS}, Y: T.Tensor((9, 256), "float32")'
     ((_, emitted),) = tile2cu.emit(write_body(tmp_path, INDICES, params, head=HEAD)).items()
     for name, text in emitted.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

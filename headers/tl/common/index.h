@@ -62,10 +62,14 @@ TL_DEVICE auto operator-(const PacketIndex<Layout, dim, n>& a, I b) {
 template <class X> TL_DEVICE auto modulo_2_32(const X& x) {
   if constexpr (packet_size<X> == 0)
     return static_cast<unsigned>(static_cast<int>(x));
-  else if constexpr (std::is_convertible<X, Vec<int, packet_size<X>>>::value)
-    return convert<unsigned>(Vec<int, packet_size<X>>(x));
   else
-    return x;
+    return convert<unsigned>(value(x));
+}
+template <int n, class I> TL_DEVICE Ramp<n, unsigned> modulo_2_32(const Ramp<n, I>& i) {
+  return {static_cast<unsigned>(i.first)};
+}
+template <class Layout, int dim, int n> TL_DEVICE auto modulo_2_32(const PacketIndex<Layout, dim, n>& i) {
+  return modulo_2_32(i.ramp());
 }
 template <int n> TL_DEVICE Vec<int, n> as_ints(const Vec<unsigned, n>& v) { return convert<int>(v); }
 template <int n> TL_DEVICE Ramp<n> as_ints(Ramp<n, unsigned> i) { return {static_cast<int>(i.first)}; }
@@ -87,14 +91,6 @@ template <int n, int c> struct PacketSize<Repeated<n, c>> {
   static constexpr int value = n;
 };
 template <int n, int c> TL_DEVICE constexpr int first_of_vector(Repeated<n, c> i) { return i.first; }
-
-// A non-negative integer, which an unsigned division takes.
-template <class I> TL_DEVICE auto as_unsigned(I i) {
-  if constexpr (sizeof(I) == 8)
-    return static_cast<uint64_t>(i);
-  else
-    return static_cast<unsigned>(i);
-}
 
 // i / c for a vector of non-negative indices that starts at a multiple of its size: one number if the quotient is
 // uniform, else each quotient repeated c times.

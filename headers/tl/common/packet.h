@@ -12,6 +12,14 @@ template <class I> TL_DEVICE constexpr int int_index(const I& i) {
     return static_cast<int>(i);
 }
 
+// An integer as an unsigned one, of 32 or 64 bits: its sums wrap, and its division knows no sign.
+template <class I> TL_DEVICE auto as_unsigned(I i) {
+  if constexpr (sizeof(I) == 8)
+    return static_cast<uint64_t>(i);
+  else
+    return static_cast<unsigned>(i);
+}
+
 // n consecutive indices from `first` on: the vector index of a loop after arithmetic such as `bx * 128 + i`. I is the
 // type of the arithmetic.
 template <int n, class I = int> struct Ramp {
@@ -25,7 +33,7 @@ template <int n, class I> struct PacketSize<Ramp<n, I>> {
 template <int n, class I> TL_DEVICE Vec<I, n> value(const Ramp<n, I>& ramp) {
   Vec<I, n> indices;
   TL_UNROLL
-  for (int i = 0; i < n; ++i) indices.at[i] = static_cast<I>(std::make_unsigned_t<I>(ramp.first) + unsigned(i));
+  for (int i = 0; i < n; ++i) indices.at[i] = static_cast<I>(as_unsigned(ramp.first) + unsigned(i));
   return indices;
 }
 

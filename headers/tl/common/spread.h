@@ -38,15 +38,25 @@ template <class I, class J, int n, class = IfInteger<I>>
 TL_DEVICE SpreadRamp<n, SumOf<I, J>> operator+(I a, SpreadRamp<n, J> b) {
   return {a + b.first};
 }
+template <class I, class J, int n, class = IfInteger<I>>
+TL_DEVICE SpreadRamp<n, SumOf<J, I>> operator+(SpreadRamp<n, J> a, I b) {
+  return {a.first + b};
+}
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
 TL_DEVICE auto operator+(I a, const SpreadIndex<Layout, dim, n>& b) {
   return a + b.ramp();
 }
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
 TL_DEVICE auto operator+(const SpreadIndex<Layout, dim, n>& a, I b) {
-  return b + a.ramp();
+  return a.ramp() + b;
 }
 
+template <int n, class I> TL_DEVICE SpreadRamp<n, unsigned> modulo_2_32(const SpreadRamp<n, I>& i) {
+  return {static_cast<unsigned>(i.first)};
+}
+template <class Layout, int dim, int n> TL_DEVICE auto modulo_2_32(const SpreadIndex<Layout, dim, n>& i) {
+  return modulo_2_32(i.ramp());
+}
 template <int n> TL_DEVICE SpreadRamp<n> as_ints(SpreadRamp<n, unsigned> i) { return {static_cast<int>(i.first)}; }
 
 // The bytes that the pairs of a thread share: byte t of each four from `first` on.
