@@ -61,6 +61,14 @@ def test_text(expr: Expr, expected: str) -> None:
     assert text(expr) == expected
 
 
+def test_a_sum_is_added_term_by_term_where_each_sum_on_the_way_fits() -> None:
+    """`m - n` fits, and so does `m - 9`; `bx * 2 - 9 + m` may not, `bx - 9 + m` does."""
+    m, n = (Var(INT32, name, Role.SIZE) for name in "mn")
+    inner = binary("+", int_const(-9), binary("-", m, n))
+    assert text(binary("+", BX, inner)) == "bx + -9 + m - n"
+    assert text(binary("+", binary("*", BX, int_const(2)), inner)) == "bx * 2 + (-9 + m - n)"
+
+
 def test_a_select_is_lazy_and_parenthesised_inside_others() -> None:
     select = Call(FLOAT32, "if_then_else", (binary("<", BX, int_const(3)), X, Const(INT32, 0)))
     assert text(select) == "bx < 3 ? x : 0.0f"

@@ -2,7 +2,7 @@
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
@@ -320,11 +320,7 @@ class Printer:
 
     def _adds_in_order(self, lhs: Expr, rhs: Expr) -> bool:
         """Whether a sum can be added to another one term by term: no sum on the way overflows."""
-        while isinstance(rhs, Binary) and rhs.op in ("+", "-") and rhs.dtype == INT32:
-            rhs = rhs.lhs
-            if not self.bounds.of_values.never_wraps(binary("+", lhs, rhs)):
-                return False
-        return True
+        return all(map(self.bounds.of_values.never_wraps, _sums_before_the_last(lhs, rhs)))
 
     def _operand_type(self, expr: Binary, dtype: DType) -> DType:
         """The type in which an operator computes: its result's, or the operands' common one for a comparison."""
@@ -511,6 +507,16 @@ def _decimal(value: float) -> str:
 def _of_elements(expr: Expr) -> bool:
     """Whether an expression differs between the elements of a loop: what is known of their distances stays so."""
     return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in walk(expr))
+
+
+def _sums_before_the_last(lhs: Expr, rhs: Expr) -> Iterator[Expr]:
+    """What is computed on the way where the terms of `rhs` are added to `lhs` one by one."""
+    if isinstance(rhs, Binary) and rhs.op in ("+", "-") and rhs.dtype == INT32:
+        yield from _sums_before_the_last(lhs, rhs.lhs)
+        first = binary("+", lhs, rhs.lhs)
+        yield first
+        if rhs.op == "+":
+            yield from _sums_before_the_last(first, rhs.rhs)
 
 
 def _negative(value: Number) -> bool:
