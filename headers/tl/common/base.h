@@ -77,8 +77,8 @@ template <class T> TL_DEVICE uint32_t pack_bits(T low, T high) {
 TL_BOTH constexpr int power_of_two_in(int n) { return n & -n; }
 TL_BOTH constexpr int smaller(int a, int b) { return a < b ? a : b; }
 
-// Arithmetic of int that may overflow: the result wraps modulo 2^32. Coordinates that wrap are negative, and out of bounds
-// of every tensor.
+// Arithmetic of int that may overflow: the result wraps modulo 2^32. A coordinate plus an offset in a tile is negative
+// if it wraps, and so out of bounds of every tensor; others that wrap may be in bounds.
 TL_BOTH constexpr int wrapping_add(int a, int b) { return static_cast<int>(unsigned(a) + unsigned(b)); }
 TL_BOTH constexpr int wrapping_subtract(int a, int b) { return static_cast<int>(unsigned(a) - unsigned(b)); }
 TL_BOTH constexpr int wrapping_multiply(int a, int b) { return static_cast<int>(unsigned(a) * unsigned(b)); }

@@ -39,7 +39,8 @@ TL_DEVICE bool any_changed(const Fragment<T, Layout>& a, const Fragment<T, Layou
 }
 // Votes of a block without a barrier that reduces: in how many threads the predicate is true, or whether it is in any,
 // or in all. The warps exchange the counts of their ballots through `votes`, an int of shared memory per warp of the
-// block; a block of one warp needs none. Each is a barrier, too. Called by: every thread of the block.
+// block; a block of one warp, a wave on AMD, needs none and passes one_wave. Each is a barrier, too. Called by: every
+// thread of the block.
 enum OneWave { one_wave };
 template <int warps> TL_DEVICE int count_of_block(bool predicate, int (&votes)[warps]) {
   const int in_warp = static_cast<int>(popcount(ballot(predicate)));

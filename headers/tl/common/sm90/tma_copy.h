@@ -45,9 +45,9 @@ TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile,
 
 // Issues the TMA store of a tile at these coordinates and commits it as a group of its own; out-of-bounds elements are
 // not written. TMA reads the tile until block_tma_store_wait_read; what threads wrote there must be ordered by a
-// fence_async_proxy and a barrier. Where a box's coordinate saturates, no tensor has an element, and TMA stores nothing;
-// a coordinate that wraps to a negative one is an illegal instruction (H200, 2026-11-26). Called by: any threads that
-// execute tile operations; thread 0 issues it.
+// fence_async_proxy and a barrier. Where a box's coordinate saturates, no tensor has an element, and TMA stores
+// nothing; a coordinate that wraps to a negative one is an illegal instruction (H200, 2026-11-26). Called by: any
+// threads that execute tile operations; thread 0 issues it.
 template <class Tile, int rank> TL_DEVICE void tma_copy(const Tile& from, const TensorMap& map, At<rank> to) {
   if (thread() != 0) return;
   TL_UNROLL

@@ -54,7 +54,9 @@ class FromZero:
         name, from_zero = printer.names(var.name), static_value(start) == 0
         k = name if from_zero else number(name)
         many = stop if from_zero else binary("-", stop, start)
-        if not from_zero and printer.may_wrap(many):  # no trip: the difference would wrap to a positive one
+        # The difference may wrap to a positive number where stop < start: then there is no trip. Where it is larger
+        # than 2**31 - 1 it wraps to a negative one: there is no trip either.
+        if not from_zero and printer.may_wrap(many):
             many = binary("-", Call(stop.dtype, "max", (start, stop)), start)
         trips, known = printer.text(many), many.value if isinstance(many, Const) else -1
         changes = isinstance(stop, Var) and stop.role is Role.MUTABLE
