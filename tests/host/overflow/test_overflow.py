@@ -9,7 +9,7 @@ import tile2cu
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
 from tests.host.more_calls import MORE, Case
 from tests.host.overflow.audit import audit, library_of, run, skipping
-from tile2cu_runtime.spec import read_manifest
+from tile2cu_runtime.spec import Manifest, read_manifest
 
 ROOT = Path(__file__).resolve().parents[3]
 EMITTED = ROOT / "emitted"
@@ -115,6 +115,50 @@ def test_indices_of_sizes_that_no_int_holds_are_rejected(name: str, tmp_path: Pa
     found = {size: run(library, manifest, {"N": size}) for size in (largest + 1, 2**31 - 1, largest, 5, 0)}
     assert [each.status for each in found.values()] == [1, 1, 0, 0, 0]
     assert not any(each.faults for each in found.values())
+
+
+INDICES = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def indices(M, N, K):
+    @T.prim_func
+    def body(X: T.Tensor((4, N), "int8"), Z: T.Tensor((K,), "int8"), Y: T.Tensor((M, 32), "int8")):
+        with T.Kernel({grid}, threads=32) as bx:
+            for i in T.Parallel(32):
+                Y[bx, i] = {value}
+    return body
+"""
+GUARDED = "T.if_then_else(bx < 4, X[(bx * N + i) // N, (bx * N + i) % N], Z[i])"
+
+
+def indices(folder: Path, value: str, grid: str = "M") -> tuple[Path, Manifest]:
+    path = folder / "indices.py"
+    path.write_text(INDICES.format(value=value, grid=grid), encoding="utf-8")
+    ((_, emitted),) = tile2cu.emit(path, target="cuda:sm_80").items()
+    for name, text in emitted.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return library_of(folder / "indices.cu"), read_manifest(folder / "indices.json")
+
+
+def test_an_index_under_a_condition_limits_no_size(tmp_path: Path) -> None:
+    outcome = run(*indices(tmp_path, GUARDED), {"M": 2**20, "N": 4096, "K": 32})
+    assert (outcome.status, outcome.faults) == (0, ())
+
+
+def test_sums_of_data_limit_no_size(tmp_path: Path) -> None:
+    """Their values are unspecified: the engine's build says where they overflow."""
+    hashed = "T.cast(((bx * 32 + i) * 1664525 + 1013904223) >> 16 & 1, 'int8')"
+    assert run(*indices(tmp_path, hashed), {"M": 1000, "N": 8, "K": 8}).status == 0
+
+
+def test_no_size_makes_a_limit_itself_overflow(tmp_path: Path) -> None:
+    library, manifest = indices(tmp_path, "Z[bx * (N + K) + i]")
+    sizes = ({"N": 2**30, "K": 2**30}, {"N": 2**31 - 8, "K": 2**31 - 8}, {"N": 2**29, "K": 2**30})
+    outcomes = [run(library, manifest, {"M": 2, **each}) for each in sizes]
+    assert [(each.status, each.faults) for each in outcomes] == [(1, ()), (1, ()), (0, ())]
 
 
 @pytest.mark.sweep

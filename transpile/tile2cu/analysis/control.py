@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.regions import is_fixed
 from tile2cu.core.expr import Expr, Var, negated
-from tile2cu.core.program import If, Parallel, Stmt, bodies
+from tile2cu.core.program import Break, Continue, If, Loop, Parallel, Stmt, While, bodies, walk_stmts
 
 Body = tuple[Stmt, ...]
 Path = tuple[tuple[Stmt, int], ...]  # the statements around one, outermost first, and which of their bodies it is in
@@ -37,6 +37,15 @@ class Place:
             outer.condition if arm == 0 else negated(outer.condition)
             for outer, arm in self.path
             if isinstance(outer, If) and (bodies(outer)[arm][0] is self.stmt or is_fixed(outer.condition))
+        )
+
+    @property
+    def always_runs(self) -> bool:
+        """Whether the statement runs in each iteration of the loops around it, which are all counted and never left."""
+        return not any(
+            isinstance(outer, If | While)
+            or (isinstance(outer, Loop) and any(isinstance(stmt, Break | Continue) for stmt in walk_stmts(outer.body)))
+            for outer in self.around
         )
 
     @property

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.bounds import factors
+from tile2cu.analysis.bounds import Bounds, factors
 from tile2cu.analysis.linear import Linear
-from tile2cu.core.expr import Binary, Expr, binary, static_value
+from tile2cu.core.expr import Binary, Call, Expr, binary, static_value, walk
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.tma import block_threads, distinct
 from tile2cu.plan.requirements import required_multiples
@@ -44,7 +44,7 @@ def size_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Limit,
     limits = (
         *_divisors(launches, of_call),
         *_extent_limits(launches, of_call),
-        *(() if of_call else _index_limits(launches)),
+        *_index_limits(launches, of_call),
         *_grid_limits(launches, of_call),
         *_workitem_limits(launches, of_call),
         *_tile_limits(launches, of_call),
@@ -89,33 +89,69 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
     )
 
 
-def _index_limits(launches: tuple[Written, ...]) -> Iterator[Limit]:
+def _index_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
     """What kernels compute from their indices are ints."""
     printers = {each.resolved: each.printer for each in launches}
-    found = [(printers[each], most) for each, most in overflowing_sums(tuple(printers))]
-    words = _unique(_terms(most, printer.in_words) for printer, most in found)
+    found = [
+        (each, most)
+        for each, most in overflowing_sums(tuple(printers))
+        if of_call == any(is_of_call(atom, each.program) for atom in most.terms)
+    ]
+    words = _unique(_in_words(most, printers[each]) for each, most in found)
+    numbers = _unique(_in_double(most, printers[each], each.bounds.of_values) for each, most in found)
     yield Limit(
-        conditions=_unique(f"!{FITS_INT}({_terms(most, printer.index, first='double')})" for printer, most in found),
+        conditions=tuple(f"!{FITS_INT}({number})" for number in numbers),
         comment="Indices are ints",
         stated=f"{listed(list(words))} must be at most 2,147,483,647 (32-bit ints)",
     )
 
 
-def _terms(sum_: Linear, text: Callable[[Expr], str], first: str = "") -> str:
-    """A sum of multiples. `first` is the type that the first factor of each is converted to."""
+def _in_words(sum_: Linear, printer: Printer) -> str:
+    def factor(expr: Expr) -> str:
+        text = printer.in_words(expr)
+        return f"({text})" if isinstance(expr, Binary) else text
+
+    return _terms(sum_, factor, factor)
+
+
+def _in_double(sum_: Linear, printer: Printer, bounds: Bounds) -> str:
+    """A sum of multiples in double, of whose parts only those that fit are computed in int."""
+
+    def fits(expr: Expr) -> bool:
+        return all(map(bounds.never_wraps, walk(expr)))
+
+    def wide(expr: Expr) -> str:
+        match expr:
+            case _ if fits(expr):
+                return f"double({printer.index(expr)})"
+            case Binary(op="//", lhs=lhs, rhs=divisor):
+                return f"std::floor({wide(lhs)} / {printer.index(divisor)})"
+            case Call(function="ceildiv", args=(lhs, divisor)):
+                return f"std::ceil({wide(lhs)} / {printer.index(divisor)})"
+            case Binary(op="+" | "-" | "*" as op, lhs=lhs, rhs=rhs):
+                return f"({wide(lhs)} {op} {factor(rhs)})"
+            case _:
+                raise AssertionError("limits have sums, multiples and quotients of sizes")
+
+    def factor(expr: Expr) -> str:
+        if not fits(expr):
+            return wide(expr)
+        text = printer.index(expr)
+        return f"({text})" if isinstance(expr, Binary) else text
+
+    return _terms(sum_, wide, factor)
+
+
+def _terms(sum_: Linear, first: Callable[[Expr], str], other: Callable[[Expr], str]) -> str:
+    """A sum of multiples, by the texts of the `first` factor of each and of any `other` one."""
     parts: list[tuple[bool, str]] = []
-    for atom, factor in sum_.terms.items():
+    for atom, multiple in sum_.terms.items():
         head, *rest = factors(atom)
-        texts = [f"{first}({text(head)})" if first else _factor(head, text), *(_factor(each, text) for each in rest)]
-        texts += [str(abs(factor))] if abs(factor) != 1 else []
-        parts.append((factor < 0, " * ".join(texts)))
+        texts = [first(head), *map(other, rest), *([str(abs(multiple))] if abs(multiple) != 1 else [])]
+        parts.append((multiple < 0, " * ".join(texts)))
     parts += [(sum_.constant < 0, str(abs(sum_.constant)))] if sum_.constant else []
     (is_less, found), *others = parts
     return ("-" if is_less else "") + found + "".join(f" {'-' if less else '+'} {each}" for less, each in others)
-
-
-def _factor(expr: Expr, text: Callable[[Expr], str]) -> str:
-    return f"({text(expr)})" if isinstance(expr, Binary) else text(expr)
 
 
 def _in_64_bits(expr: Expr, printer: Printer, past: Expr | None) -> str:

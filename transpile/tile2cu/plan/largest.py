@@ -1,42 +1,128 @@
-"""The largest values of a kernel's sums and multiples, as numbers of sizes: launchers reject those that int lacks."""
+"""The largest values of a kernel's indices, as numbers of sizes: launchers reject those that int lacks."""
+
+from collections.abc import Iterator
+from enum import Enum
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.control import places
 from tile2cu.analysis.linear import Linear, linear_of
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import (
+    Address,
     Binary,
     Call,
     Expr,
     Load,
     Number,
     Role,
+    Unary,
     Var,
     binary,
+    children,
     int_const,
     static_value,
     variables_in,
     walk,
+    walk_evaluated,
 )
-from tile2cu.core.program import Launch
+from tile2cu.core.program import Atomic, AtomicTile, BindTensor, Copy, Fill, Gemm, Launch, Loop, Stmt, Store
 
 _COUNTED = {Role.BLOCK, Role.LOOP, Role.PARALLEL}
+
+
+class _Use(Enum):
+    """What an integer is for."""
+
+    VALUE = "value"  # data, whose sums may overflow
+    INDEX = "index"  # it places an element or a tile, or counts iterations
+    COMPARED = "compared"  # a condition compares it
 
 
 def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...] = ()) -> tuple[Linear, ...]:
     """The largest values of a kernel's sums and multiples that int may not hold, as sums of terms of sizes.
 
     They are of blocks, iterations and elements of tiles, where sizes alone say how many there are. One that is at most
-    another one, or one that is `known` to fit, is left out.
+    another one, or one that is `known` to fit, is left out; so is one without a size, which no call could change.
     """
-    exprs = (expr for stmt in (*launch.prelude, *launch.statements) for expr in expressions(stmt))
-    parts = dict.fromkeys(part for expr in exprs for part in walk(expr) if _may_overflow(part, bounds))
-    found = [most for part in parts if (most := _largest(bounds.expanded(part), bounds)) is not None]
+    found = (_largest(part, bounds) for part in _always_placing(launch, bounds) if _may_overflow(part, bounds))
     kept: list[Linear] = []
     for most in found:
-        if not bounds.of_values.never_wraps(_sum(most)) and not any(_covers(other, most) for other in (*known, *kept)):
+        if most is None or not most.terms or bounds.of_values.never_wraps(_sum(most)):
+            continue
+        if not any(_covers(other, most) for other in (*known, *kept)):
             kept = [*(other for other in kept if not _covers(most, other)), most]
     return tuple(kept)
+
+
+def _always_placing(launch: Launch, bounds: Bounds) -> dict[Expr, None]:
+    """The parts of indices that are computed in each block, iteration and thread.
+
+    No condition is around them, which might bound them. What a condition compares counts where it is part of an index
+    in the same form: `i < n` guards `X[i]`, but `hash(i) % 2 == 1` computes data.
+    """
+    always: dict[Expr, set[_Use]] = {}
+    placing: set[Expr] = set()
+    for place in places((*launch.prelude, *launch.body)):
+        runs = place.always_runs and all(_is_counted(outer, bounds) for outer in place.around)
+        for expr, use in _own(place.stmt):
+            value = bounds.expanded(expr)
+            placing |= {part for part, used in _uses(value, use) if used is _Use.INDEX}
+            for part, used in _uses(value, use, always=True) if runs and not _is_conditional(place.stmt) else ():
+                always.setdefault(part, set()).add(used)
+    return {
+        part: None for part, used in always.items() if _Use.INDEX in used or (_Use.COMPARED in used and part in placing)
+    }
+
+
+def _is_counted(outer: Stmt, bounds: Bounds) -> bool:
+    """Whether sizes alone say how many iterations a statement has: otherwise it may have none."""
+    return not isinstance(outer, Loop) or all(is_of_sizes(bounds.expanded(end)) for end in (outer.start, outer.stop))
+
+
+def _is_conditional(stmt: Stmt) -> bool:
+    return isinstance(stmt, Copy) and stmt.when is not None
+
+
+def _own(stmt: Stmt) -> Iterator[tuple[Expr, _Use]]:
+    """The expressions that a statement itself evaluates, with what they are for."""
+    indices = list(expressions(stmt))
+    match stmt:
+        case Store() | Atomic() | Fill():
+            values: tuple[Expr | None, ...] = (stmt.value,)
+        case Gemm():
+            values = (stmt.clear_if,)
+        case Copy():
+            values = (stmt.when,)
+        case Loop() | AtomicTile() | BindTensor():
+            values = ()
+        case _:
+            values = tuple(indices)
+    for value in values:
+        if value is not None:
+            indices.remove(value)
+            yield value, _Use.VALUE
+    yield from ((index, _Use.INDEX) for index in indices)
+
+
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+def _uses(expr: Expr, use: _Use, *, always: bool = False) -> Iterator[tuple[Expr, _Use]]:
+    """The parts of an expression, with what they are for; `always`: those that are evaluated whenever it is."""
+    evaluated = set(walk_evaluated(expr)) if always else None
+    pending = [(expr, use)]
+    while pending:
+        part, use = pending.pop()
+        yield part, use
+        match part:
+            case Load() | Address():
+                use = _Use.INDEX
+            case Binary(op=op) if op in _COMPARISONS:
+                use = _Use.COMPARED
+            case _:
+                pass
+        pending += [(each, use) for each in children(part) if evaluated is None or each in evaluated]
 
 
 def _covers(one: Linear, other: Linear) -> bool:
@@ -101,7 +187,7 @@ def _is_short(part: Expr) -> bool:
         case Binary():
             return part.op in ("+", "-", "*")
         case _:
-            return not isinstance(part, Call)
+            return not isinstance(part, Call | Unary)
 
 
 def _of_two(op: str, one: Linear | None, other: Linear | None, divisor: Number | None) -> Linear | None:
@@ -109,7 +195,7 @@ def _of_two(op: str, one: Linear | None, other: Linear | None, divisor: Number |
     if one is None or other is None:
         return None
     if op == "*":
-        return one.times(other) or other.times(one) or _term(binary("*", _sum(one), _sum(other)))
+        return one.times(other) or _term(binary("*", _sum(one), _sum(other)))
     if not divisor:
         return None
     return one.divided(divisor) or _term(binary("//", _sum(one), int_const(int(divisor))))

@@ -39,14 +39,11 @@ def overflowing(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Expr
 
 def overflowing_sums(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Linear]]:
     """What int may not hold of the largest values that a kernel computes from its indices, besides `overflowing`."""
+    known: dict[Resolved, list[Linear]] = {each: [] for each in launches}
+    for each, part, past in overflowing(launches):
+        known[each].append(each.bounds.linear(part if past is None else binary("+", part, past)))
     for each in launches:
-        parts = (
-            binary("+", part, int_const(0) if past is None else past)
-            for owner, part, past in overflowing(launches)
-            if owner is each
-        )
-        known = tuple(each.bounds.linear(part) for part in parts)
-        yield from ((each, most) for most in overflowing_indices(each.launch, each.bounds, known))
+        yield from ((each, most) for most in overflowing_indices(each.launch, each.bounds, tuple(known[each])))
 
 
 def counts_past(launches: tuple[Resolved, ...]) -> bool:
