@@ -26,6 +26,7 @@ from tile2cu.core.expr import (
     walk,
     walk_evaluated,
 )
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Atomic, AtomicTile, BindTensor, Copy, Fill, Gemm, Launch, Loop, Stmt, Store
 
 _COUNTED = {Role.BLOCK, Role.LOOP, Role.PARALLEL}
@@ -55,6 +56,7 @@ def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...
     return tuple(kept)
 
 
+@kept
 def _always_placing(launch: Launch, bounds: Bounds) -> dict[Expr, None]:
     """The parts of indices that are computed in each block, iteration and thread.
 
@@ -111,9 +113,12 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 def _uses(expr: Expr, use: _Use, *, always: bool = False) -> Iterator[tuple[Expr, _Use]]:
     """The parts of an expression, with what they are for; `always`: those that are evaluated whenever it is."""
     evaluated = set(walk_evaluated(expr)) if always else None
-    pending = [(expr, use)]
+    pending, seen = [(expr, use)], set[tuple[Expr, _Use]]()  # several names may have a value
     while pending:
         part, use = pending.pop()
+        if (part, use) in seen:
+            continue
+        seen.add((part, use))
         yield part, use
         match part:
             case Load() | Address():
