@@ -7,6 +7,7 @@ from typing import cast
 
 from tile2cu.analysis.linear import Linear, linear_of
 from tile2cu.core.expr import (
+    ARITHMETIC,
     Address,
     Call,
     Expr,
@@ -24,7 +25,6 @@ from tile2cu.core.expr import (
 Extent = tuple[Expr, Expr] | None  # (start, length) along one dimension, in elements; None: anywhere in it
 Box = tuple[Extent, ...]  # one Extent per dimension
 
-_PURE = ("min", "max", "ceildiv", "saturating_add", "abs", "cast", "if_then_else")
 # A variable of one of these roles has one value for as long as it is in scope; a mutable one may change in between.
 _FIXED = frozenset((Role.SIZE, Role.SCALAR, Role.BLOCK, Role.LOOP, Role.PARALLEL, Role.LET))
 
@@ -32,14 +32,17 @@ _FIXED = frozenset((Role.SIZE, Role.SCALAR, Role.BLOCK, Role.LOOP, Role.PARALLEL
 @functools.lru_cache(maxsize=1 << 14)
 def is_fixed(expr: Expr) -> bool:
     """Whether an expression has one value wherever its variables are in scope: no memory, no state, no thread in it."""
-    return all(
-        part.role in _FIXED if isinstance(part, Var) else not isinstance(part, Load | Address | Call) or _is_pure(part)
-        for part in walk(expr)
-    )
+    return all(map(_keeps_its_value, walk(expr)))
 
 
-def _is_pure(part: Expr) -> bool:
-    return isinstance(part, Call) and part.function in _PURE
+def _keeps_its_value(part: Expr) -> bool:
+    match part:
+        case Var():
+            return part.role in _FIXED
+        case Call():
+            return part.function in ARITHMETIC
+        case _:
+            return not isinstance(part, Load | Address)
 
 
 def without(extent: Extent, local: frozenset[Var], values: Mapping[Var, Expr]) -> Extent:

@@ -221,6 +221,8 @@ def _is_among_threads(part: Expr) -> bool:
     return isinstance(part, Call) and (part.function.partition("<")[0] in _AMONG or part.function[0] == ":")
 
 
+ARITHMETIC = frozenset(("min", "max", "ceildiv", "saturating_add", "abs", "cast", "if_then_else"))  # of arguments alone
+
 _DIVISIONS = frozenset(("//", "%", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod"))
 
 

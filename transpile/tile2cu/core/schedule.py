@@ -103,9 +103,9 @@ class Pipeline:
         return tuple(load for load in self.loads if isinstance(load, Copy))
 
     @property
-    def gathers(self) -> bool:
-        """Whether a load gathers rows."""
-        return any(load.row is not None for load in self.copies)
+    def gathers(self) -> tuple[Copy, ...]:
+        """The loads that gather rows."""
+        return tuple(load for load in self.copies if load.row is not None)
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -364,10 +364,10 @@ class PingPong(Schedule):
 
     An iteration consists of `before`, `own_mmas`, `between` and `store`, a copy of their result to a shared tile, which
     one warpgroup runs, and `late` and `second`, a GEMM of that tile, which both run. What is `before` the MMAs runs
-    while their tiles are loaded. The warpgroups exchange
-    `row_values` with the tile. Of the `running` sum each thread keeps a partial sum; its update is one of
-    `late`. Both run the statements `recomputed` of `between`, which compute values per row from exchanged ones. The
-    `factor` of the rows is computed by the first of `late`; where it is 1 in all rows of a warp, it is skipped.
+    while their tiles are loaded. The warpgroups exchange `row_values` with the tile. Of the `running` sum each thread
+    keeps a partial sum; its update is one of `late`. Both run the statements `recomputed` of `between`, which compute
+    values per row from exchanged ones. The `factor` of the rows is computed by the first of `late`; where it is 1 in
+    all rows of a warp, it is skipped.
     """
 
     own_mmas: tuple[Gemm, ...]

@@ -243,11 +243,10 @@ def workspace_in_words(launches: tuple[Resolved, ...], printer: Printer) -> str:
     if not terms and not fixed:
         return ""
     parts = [*terms, *[f"{fixed:,}"] * bool(fixed)]
-    rounded = f", {'each summand ' if len(parts) > 1 else ''}rounded up to a multiple of {_LINE}" if terms else ""
-    how = (
-        f" at most; {program.name}_workspace_size returns how many" if not exact else "" if terms else ", for any sizes"
-    )
-    return f"{' + '.join(parts)} bytes{rounded}{how}"
+    about = f", {'each summand ' if len(parts) > 1 else ''}rounded up to a multiple of {_LINE}" if terms else ""
+    if not exact:
+        about += f" at most; {program.name}_workspace_size returns how many"
+    return f"{' + '.join(parts)} bytes{about or ', for any sizes'}"
 
 
 def _most(extent: Expr) -> int | None:

@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 from tile2cu.analysis.lifetimes import buffers_in
-from tile2cu.core.expr import Address, Call, Expr, Var, variables_in, walk
+from tile2cu.core.expr import ARITHMETIC, Address, Call, Expr, Var, variables_in, walk
 from tile2cu.core.fields import fields_of
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Assign, Declare, Launch, Let, Parallel, Range, Region, Stmt
 from tile2cu.core.rebuild import Body, in_body
 
-_NUMBERS = ("thread", "lane", "group", "infinity")
-_PURE = frozenset((*_NUMBERS, "cast", "min", "max", "abs", "ceildiv", "saturating_add", "if_then_else", "reinterpret"))
+_PURE = ARITHMETIC | {"thread", "lane", "group", "infinity", "reinterpret"}
 
 
 def without_unused(launch: Launch) -> Launch:

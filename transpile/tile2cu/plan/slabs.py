@@ -72,6 +72,6 @@ def _slabs(shared: Buffer, pipeline: schedule.Pipeline, resolved: Resolved) -> I
                 part=part,
                 columns=columns,
                 shared=tile is shared,
-                gathered=pipeline.gathers,
+                gathered=bool(pipeline.gathers),
             )
             first, start = first + count, start + count

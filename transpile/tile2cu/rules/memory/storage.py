@@ -1,13 +1,12 @@
 """The shared-memory budget, and layouts of shared tiles that no GEMM reads."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, count
 from math import prod
 
 from tile2cu.analysis.accesses import element_accesses, viewed
 from tile2cu.analysis.prelude import producer_loop, producer_pipelines
-from tile2cu.analysis.uses import users
+from tile2cu.analysis.uses import unused, users
 from tile2cu.core.decisions import (
     ALIASING,
     BLOCK_VOTE,
@@ -294,7 +293,7 @@ def shared_budget_of(
             struct.add(staging.layout.bytes, staging.layout.alignment)
     exchanged = [_Struct() for workspace in workspaces]
     for own, workspace in zip(exchanged, workspaces, strict=True):
-        rows[_unused(workspace.row, rows)] = workspace.bytes
+        rows[unused(workspace.row, rows)] = workspace.bytes
         (own if aliasing.joins_workspaces and workspace.warps else struct).add(workspace.bytes, workspace.dtype.bytes)
     struct.add_union(exchanged)
     for tile in launch.tiles:
@@ -305,11 +304,6 @@ def shared_budget_of(
         rows[name] = size
         struct.add(size, BARRIER_BYTES)
     return SharedBudget(tuple(rows.items()), struct.size, context.target.shared_limit, aliased)
-
-
-def _unused(name: str, rows: Mapping[str, int]) -> str:
-    """The name of a row that no tile of the user's has."""
-    return next(each for each in chain((name,), (f"{name}_{n}" for n in count(1))) if each not in rows)
 
 
 def _of_producer(context: Context) -> Iterator[tuple[str, int]]:

@@ -28,7 +28,7 @@ def gathers_unsupported(pipeline: Pipeline, launch: Launch, bounds: Bounds) -> s
     Its warpgroup gathers them by cp.async, which arrives slab by slab: loops that two warpgroups take alternately wait
     for slabs.
     """
-    gathers = [load for load in pipeline.copies if load.row is not None]
+    gathers = pipeline.gathers
     if not gathers:
         return ""
     line = f"the copy in line {gathers[0].span.line} gathers rows"

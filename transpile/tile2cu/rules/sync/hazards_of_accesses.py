@@ -219,23 +219,20 @@ class Accesses:
 
     def behind_barrier(self, stmt: If | While | Loop, pending: Pending) -> Pending:
         """The pending accesses behind a barrier before a branch or loop: threads evaluate its condition behind it."""
-        return self.after_barrier(pending).merge(self.done({}, *self.asked(stmt)))
+        reads, touches = self.asked(stmt)
+        return self.after_barrier(pending).merge(self.done({}, reads, touches=touches))
 
-    def asked(self, stmt: If | While | Loop) -> tuple[dict[str, Buffer], frozenset[str], dict[str, Touch]]:
-        """What the condition, or the bounds of a loop, read, none of it by atomics, and how."""
+    def asked(self, stmt: If | While | Loop) -> tuple[dict[str, Buffer], dict[str, Touch]]:
+        """What the condition, or the bounds of a loop, read, but for what they read by atomics, and how."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
         reads = self.tracked(access.buffer for access in accesses)
-        return (
-            reads,
-            frozenset(),
-            {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in reads.items()},
-        )
+        return reads, {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in reads.items()}
 
     def condition(
         self, stmt: If | While | Loop, pending: Pending, divergent: If | While | Loop | None, *, strict: bool = False
     ) -> Pending:
         """The elements that the condition, or the bounds of a loop, read; `strict` where all threads evaluate it."""
-        shared_reads, atomic, touches = self.asked(stmt)
+        shared_reads, touches = self.asked(stmt)
         self.require_disjoint_arms(stmt, shared_reads, {}, touches, frozenset())
         found = self.hazards(shared_reads, {}, pending)
         hazards = {
@@ -246,7 +243,7 @@ class Accesses:
         if hazards:
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
-        return pending.merge(self.done({}, shared_reads, atomic, touches))
+        return pending.merge(self.done({}, shared_reads, touches=touches))
 
     def require_disjoint_arms(
         self,
