@@ -3,8 +3,9 @@
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from tile2cu.core.errors import Tile2CuError
 

@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache, partial
 from math import inf
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from tile2cu.analysis.uses import statements
 from tile2cu.chooser.choose import Decision, NoModel, Ranking, choose, is_modelled, leading, measured
@@ -23,6 +24,7 @@ from tile2cu.core.decisions import INSTRUCTION, SCHEDULE, SHARED_BUDGET, STORE_S
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Buffer, Gemm, Loop, Program
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import MmaInFlight
 from tile2cu.files import read_python, relative_to
 from tile2cu.frontend import default_numbers, programs
@@ -39,8 +41,7 @@ _PROBED_SIZE = 1024  # for which counts of a kernel with open sizes are compared
 _KEPT = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tunable:
+class Tunable(Record, frozen=True, kw_only=True):
     """A kernel of a file with values for some of its arguments, whose tile parameters are to be set.
 
     `text` is the file's; `bindings` the values, in their order.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import dedent, indent, wrap
 from typing import Any
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Fact, Facts, Rejected, Subject, name_of
 from tile2cu.core.program import Buffer, Launch, Loop, Sync, While
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter import Resolved
 from tile2cu.emitter.fact_values import value_of
@@ -53,8 +53,7 @@ _AS_WRITTEN = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chosen:
+class Chosen(Record, frozen=True, kw_only=True):
     """One decision: `what` is `value`, by `rule`, because of `line` of the Python file; without a rule, as written."""
 
     what: str
@@ -63,8 +62,7 @@ class Chosen:
     line: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class RejectedCandidate:
+class RejectedCandidate(Record, frozen=True, kw_only=True):
     """A candidate that a rule rejected, why, and the edit that would allow it (empty for none)."""
 
     candidate: str
@@ -73,8 +71,7 @@ class RejectedCandidate:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explained:
+class Explained(Record, frozen=True, kw_only=True):
     """All decisions about one subject: a launch, a tile or tensor, or a statement."""
 
     about: str

@@ -5,9 +5,10 @@ and one is offered only after the kernel was resolved with it, by the rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from itertools import product
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Tile2CuError

@@ -3,18 +3,17 @@
 import inspect
 import linecache
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 
 _INSIDE = ".<locals>."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
+class Origin(Record, frozen=True, kw_only=True):
     """Where a kernel's function is defined. `path` may name a cell of a notebook; `text` is the whole file or cell.
 
     `kernel` is the outermost function around it, which the front end reads; `function` its own name. `around` are the
@@ -25,8 +24,8 @@ class Origin:
     text: str
     kernel: str
     function: str
-    names: Mapping[str, Any] = field(repr=False)
-    around: Mapping[str, Any] = field(repr=False)
+    names: Mapping[str, Any]
+    around: Mapping[str, Any]
 
 
 def origin(function: Any, frame: FrameType | None = None) -> Origin:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tile2cu.analysis import effects as effect
 from tile2cu.analysis.control import steps
@@ -51,11 +50,11 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Record, frozen=True):
     """One element access in an elementwise body."""
 
     buffer: Buffer

@@ -7,7 +7,6 @@ run-time values. An extent of a tensor or of the grid that overflows is rejected
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from math import gcd
 from types import MappingProxyType
@@ -44,12 +43,12 @@ from tile2cu.core.program import (
     Loop,
     Parallel,
 )
+from tile2cu.core.record import Record
 
 _UNBOUNDED = 1 << 30  # "a multiple of everything": what zero is
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(Record, frozen=True):
     """Inclusive ends; None where nothing is known."""
 
     low: int | None

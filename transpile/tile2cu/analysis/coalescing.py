@@ -1,7 +1,6 @@
 """How many sectors of global memory the lanes of a warp touch in an elementwise loop."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from tile2cu.analysis.accesses import Access, element_accesses
@@ -9,13 +8,13 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import Expr, Var, static_value, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Parallel, Scope
+from tile2cu.core.record import Record
 
 SECTOR_BYTES = 32  # CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory'
 _FAR = 1 << 20  # elements of a row whose length is known only at run time
 
 
-@dataclass(frozen=True, kw_only=True)
-class WarpAccess:
+class WarpAccess(Record, frozen=True, kw_only=True):
     """The accesses of one warp to a tensor: sectors touched, and those that its elements would fill.
 
     `bytes` is what the whole loop accesses.

@@ -1,18 +1,17 @@
 """Queries about control flow: what is around each statement, and on which conditions it runs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.regions import is_fixed
 from tile2cu.core.expr import Expr, Var, negated
 from tile2cu.core.program import Break, Continue, If, Loop, Parallel, Stmt, While, bodies, walk_stmts
+from tile2cu.core.record import Record
 
 Body = tuple[Stmt, ...]
 Path = tuple[tuple[Stmt, int], ...]  # the statements around one, outermost first, and which of their bodies it is in
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Record, frozen=True):
     """A statement, and its path: the statements around it, outermost first, and which of their bodies it is in."""
 
     stmt: Stmt

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from tile2cu.analysis.bounds import Bounds
@@ -11,11 +10,11 @@ from tile2cu.analysis.effects import effects
 from tile2cu.analysis.linear import Linear
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.program import Buffer, Launch, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Record, frozen=True):
     """`start : start + length` along one dimension of a tensor, as an operation accesses it."""
 
     tensor: Buffer
@@ -39,16 +38,14 @@ class Tile:
         return var if isinstance(var, Var) and factor == self.length else None
 
 
-@dataclass(frozen=True)
-class Tail:
+class Tail(Record, frozen=True):
     """Elements at the end of a dimension that no tile covers: `count` of them, or None where sizes decide."""
 
     tile: Tile
     count: int | None
 
 
-@dataclass(frozen=True)
-class Swapped:
+class Swapped(Record, frozen=True):
     """`block` indexes a dimension whose tiles `other`, another index of the grid, counts."""
 
     tile: Tile

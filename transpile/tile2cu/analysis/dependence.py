@@ -6,7 +6,6 @@ conflict.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.effects import Access, Effects, effects, effects_of
@@ -14,6 +13,7 @@ from tile2cu.analysis.regions import disjoint, disjoint_in_other_iterations
 from tile2cu.core.expr import Expr, Role, Var, static_value
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, Gemm, Loop, Scope, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Action, Step
 
 
@@ -27,8 +27,7 @@ class Kind(Enum):
     CONTROL = "control flow"
 
 
-@dataclass(frozen=True)
-class Dependence:
+class Dependence(Record, frozen=True):
     """`second` must come after `first`, which is `distance` iterations earlier or more (0: the same iteration)."""
 
     first: Stmt

@@ -7,9 +7,10 @@ are upper bounds: an access may not happen, but every access that happens is lis
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import cast
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.regions import Box, Extent, over, without
 from tile2cu.analysis.sync_calls import (
@@ -57,6 +58,7 @@ from tile2cu.core.program import (
     WgmmaWait,
     While,
 )
+from tile2cu.core.record import Record
 
 
 class By(Enum):
@@ -67,8 +69,7 @@ class By(Enum):
     ASYNC = "async"  # the asynchronous proxy or a copy engine, at any time until it is awaited
 
 
-@dataclass(frozen=True, kw_only=True)
-class Access:
+class Access(Record, frozen=True, kw_only=True):
     """Elements of a buffer that may be read or written: a box, in the shape of the buffer that it is named by.
 
     `combines` is the kind of a read-modify-write that no other thread can interrupt; `single` is whether it is one
@@ -96,8 +97,7 @@ class Mechanism(Enum):
     BULK_STORE = "bulk async group"
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(Record, frozen=True):
     """An asynchronous operation that is outstanding; `on` is the barrier that counts it, where there is one."""
 
     mechanism: Mechanism
@@ -117,8 +117,7 @@ class Order(Enum):
     GROUP = "group"  # instructions that all threads of a warpgroup execute together
 
 
-@dataclass(frozen=True, kw_only=True)
-class Effects:
+class Effects(Record, frozen=True, kw_only=True):
     """All that a statement may do."""
 
     reads: tuple[Access, ...] = ()

@@ -30,13 +30,13 @@ from tile2cu.core.program import (
     Swizzle,
     Sync,
 )
+from tile2cu.core.record import Record
 
 _REDUCTIONS = {Reduction.SUM: SUM, Reduction.MAX: MAX, Reduction.MIN: MIN}
 _LETTERS = "ijlpqrstuvw"
 
 
-@dataclass(frozen=True)
-class Formula:
+class Formula(Record, frozen=True):
     """`output[indices] = value`."""
 
     output: Buffer

@@ -1,7 +1,6 @@
 """Which tensors' elements decide indices of other tensors and trip counts, through scalars and tiles."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, children, static_value, walk
@@ -19,11 +18,11 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(Record, frozen=True):
     """Elements of `source` decide an index along dimension `dim` of `tensor`, or a trip count where that is None.
 
     `within`: no element leads beyond the extent, as the index is a remainder by it.

@@ -1,20 +1,19 @@
 """Integer accumulators, and how many values of which type a kernel adds to them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import overwrites
 from tile2cu.analysis.control import operations
 from tile2cu.analysis.prelude import around
 from tile2cu.core.dtype import DType
 from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Reduce, Reduction, Scan, Stmt, walk_stmts
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 
 _NARROW_BITS = 16  # sums of narrower types overflow by a few typical elements
 
 
-@dataclass(frozen=True, kw_only=True)
-class IntegerSum:
+class IntegerSum(Record, frozen=True, kw_only=True):
     """`count` values of at most `largest` each, in magnitude, are added to an accumulator."""
 
     accumulator: Buffer

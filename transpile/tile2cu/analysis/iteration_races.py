@@ -1,7 +1,6 @@
 """Elements of a shared tile that an iteration of T.Parallel reads and another one writes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -11,12 +10,12 @@ from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Call, Expr, Var, static_value, walk
 from tile2cu.core.program import Launch, Parallel, Scope, Store
+from tile2cu.core.record import Record
 
 _MOST = 1 << 16  # iterations of a loop that are compared
 
 
-@dataclass(frozen=True)
-class Race:
+class Race(Record, frozen=True):
     """A load of an element that another iteration's store writes; iterations are unordered."""
 
     load: Access
@@ -62,8 +61,7 @@ def _meet(race: Race, loop: Parallel, bounds: Bounds) -> bool:
     return any(writer.get(tuple(other.at(number) for _, other in pairs), number) != number for number in numbers)
 
 
-@dataclass(frozen=True)
-class _Index:
+class _Index(Record, frozen=True):
     """An index: a sum over the variables of a loop, and the same `rest` in all iterations."""
 
     factors: tuple[int, ...]

@@ -1,9 +1,10 @@
 """Whether a schedule of a loop is legal: it keeps the dependences of the loop's statements."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from itertools import product as combinations
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_used
 from tile2cu.analysis.dependence import Dependence, Kind, broken_by, conflicts

@@ -1,7 +1,6 @@
 """Liveness of shared tiles."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.accesses import buffers_read, overwrites, read_by_itself, touches
@@ -27,12 +26,12 @@ from tile2cu.core.program import (
     bodies,
     walk_stmts,
 )
+from tile2cu.core.record import Record
 
 Body = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True)
-class Lifetime:
+class Lifetime(Record, frozen=True):
     """The first and last statement of a tile's use, as positions in program order, and their lines."""
 
     first: int

@@ -1,15 +1,14 @@
 """Integer expressions as sums of terms."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Binary, Call, Expr, Role, Unary, Var, binary, int_const, static_value, walk
+from tile2cu.core.record import Record
 
 
-@dataclass(frozen=True)
-class Linear:
+class Linear(Record, frozen=True):
     """`constant` plus the sum of coefficient x atom. Atoms are variables or opaque expressions."""
 
     terms: Mapping[Expr, int]

@@ -4,8 +4,9 @@ The same warp, or thread, writes an element of the same box each time; of anothe
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import gcd
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import element_accesses
 from tile2cu.analysis.bounds import Bounds

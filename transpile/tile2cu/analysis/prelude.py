@@ -1,7 +1,6 @@
 """Scalar statements that a producer needs for its loads: before its loop, and in the enclosing loops."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions, variables, variables_of
 from tile2cu.analysis.control import places
@@ -23,11 +22,11 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.rebuild import with_bodies
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Pipeline
 
 
-@dataclass(frozen=True, kw_only=True)
-class Walk:
+class Walk(Record, frozen=True, kw_only=True):
     """The loops and branches around a producer's loop, which producer and consumers both run.
 
     `way`: the `outer`most of them, with only the statements that control flow depends on, and the loop. `values`:

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from tile2cu.analysis.linear import Linear, linear_of
@@ -21,6 +20,7 @@ from tile2cu.core.expr import (
     variables_in,
     walk,
 )
+from tile2cu.core.record import Record
 
 Extent = tuple[Expr, Expr] | None  # (start, length) along one dimension, in elements; None: anywhere in it
 Box = tuple[Extent, ...]  # one Extent per dimension
@@ -73,8 +73,7 @@ def over(extent: Extent, var: Var, start: Expr, count: Expr) -> Extent:
     return substitute(first, {var: start}), binary("+", length, more)
 
 
-@dataclass(frozen=True)
-class _Sums:
+class _Sums(Record, frozen=True):
     """The ends of an extent as sums: where it starts, how long it is, and where it ends."""
 
     start: Linear

@@ -1,14 +1,13 @@
 """Registers that fragments need at one time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.core.program import Buffer, Launch
+from tile2cu.core.record import Record
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(Record, frozen=True):
     """The fragments that are live together where most registers per thread are needed, and these registers."""
 
     words: int

@@ -10,9 +10,10 @@ That a replacement computes the same values is no question of dependences: tests
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import overwrites
 from tile2cu.analysis.bounds import bounds_of
@@ -23,6 +24,7 @@ from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Expr, Unary, Var, binary, negated, static_value
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, If, Launch, Loop, Parallel, Scope, Stmt, While
+from tile2cu.core.record import Record
 
 Body = tuple[Stmt, ...]
 
@@ -38,8 +40,7 @@ class Change(Enum):
     ADDED = "writes what nothing before it wrote"
 
 
-@dataclass(frozen=True)
-class Violation:
+class Violation(Record, frozen=True):
     """A change that dependences do not allow, of one operation."""
 
     change: Change
@@ -51,8 +52,7 @@ class Violation:
         return f"line {self.stmt.span.line} ({type(self.stmt).__name__}) {self.change.value}{past}"
 
 
-@dataclass(frozen=True, eq=False)
-class _Place:
+class _Place(Record, frozen=True, eq=False):
     """An operation in a launch: its position, the variables of the loops around it, and the conditions that it is on.
 
     Of the second arm of a branch the condition is the opposite one: a branch has it that a pass leaves with that arm.

@@ -1,7 +1,6 @@
 """What decides how many terms an output element's sums have, and their order: whether results depend on the batch."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.core.expr import Expr, Load, Role, Var, children, static_value, walk
@@ -25,10 +24,10 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
+from tile2cu.core.record import Record
 
 
-@dataclass(frozen=True)
-class SumOrder:
+class SumOrder(Record, frozen=True):
     """The sizes, scalars and integer tensors that the order of sums depends on.
 
     `by_position` is whether it may depend on an element's position among the blocks or tiles as well; `sums` whether

@@ -1,9 +1,10 @@
 """Sums, maxima and minima as expressions: calls of (variable, extent, term)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from math import inf
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import (

@@ -6,13 +6,14 @@ is chosen is legal, and its resources are those of the emitted kernel.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tile2cu.analysis.accesses import buffers_used, buffers_written
-from tile2cu.chooser.counts import Work, changed
+from tile2cu.chooser.counts import Work
 from tile2cu.chooser.model import Schedule, Times, least_time, most_registers, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import OF_BLOCKS, Kind, Space
@@ -36,6 +37,7 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
+from tile2cu.core.record import Record
 from tile2cu.targets.costs import Costs
 
 MOST_DECIDED = 40  # settings that the rules decide for one choice
@@ -45,8 +47,7 @@ _WORTH = 0.03  # the share of time that a setting must save over the file's own
 Decide = Callable[[Mapping[str, int]], "Decision"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(Record, frozen=True, kw_only=True):
     """What the rules decide of a setting's launches.
 
     `counted` counts their work for sizes, from the program traced with the setting; None where that program differs
@@ -57,8 +58,7 @@ class Decision:
     counted: Callable[[Mapping[str, int]], tuple[Work, ...]] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ranked:
+class Ranked(Record, frozen=True, kw_only=True):
     """A setting with its predicted time; `decided` by the rules, not assumed."""
 
     setting: Setting
@@ -277,7 +277,7 @@ class Ranking:
             if bytes_ > self._limit or work.fragment_bytes / 4 / work.threads > most_registers(work.threads):
                 return None
             shared = min(bytes_ + int(work.fragment_bytes * share), self._limit)  # where less is left, rules add less
-            found.append(changed(schedule, shared_bytes=shared))
+            found.append(replace(schedule, shared_bytes=shared))
         return tuple(found)
 
     def _ranked(

@@ -7,11 +7,11 @@ store them, or load tiles by stages: as many follow one another on an SM as ther
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log2
 
 from tile2cu.chooser.counts import Work
 from tile2cu.chooser.work import moved_bytes
+from tile2cu.core.record import Record
 from tile2cu.targets.costs import Costs
 
 _RESERVED_BYTES = 1024  # of shared memory, for each block
@@ -30,8 +30,7 @@ _LANES = 128  # of an SM, each of which completes one instruction per cycle
 _SHARPNESS = 4  # of the maximum of times that overlap in part
 
 
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(Record, frozen=True, kw_only=True):
     """What the rules decide of a launch: MMAs by wgmma, loads by a producer warp, bytes of shared memory.
 
     `overlapped`: MMAs of an iteration are in flight during other work of it. `staged`: results are stored by TMA.
@@ -46,8 +45,7 @@ class Schedule:
     held: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Times:
+class Times(Record, frozen=True, kw_only=True):
     """Microseconds of a launch: `total`; those that tensor cores and DRAM need for its work; and `path`, which blocks
     take one wave after another if nothing limits them but their own iterations and their SM.
     """

@@ -1,7 +1,6 @@
 """The work of one operation: an MMA, a copy, a loop over elements."""
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
 from math import prod
 
 from tile2cu.chooser.counts import Count, Counts
@@ -21,6 +20,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
+from tile2cu.core.record import Record
 
 _STORED_BITS = 16  # of an element, up to which results are stored by TMA
 _LINE_BITS, _SECTOR_BITS = 128 * 8, 32 * 8  # of the L2
@@ -28,8 +28,7 @@ _SPECIAL = 8  # instructions that one of the special function unit takes the tim
 _SPECIAL_FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "pow", "sigmoid"})
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(Record, frozen=True):
     """Where a statement is: `inside` of a loop whose iterations are counted; counts read the keys `read`."""
 
     pipelined: Mapping[int, int]

@@ -5,7 +5,6 @@ need not be counted.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from tile2cu.chooser.numbers import Values, parameter_key
 from tile2cu.chooser.work import cluster_key, loops_of, stages_key, threads_key
 from tile2cu.core.expr import Named
 from tile2cu.core.program import Launch, Loop, Program
+from tile2cu.core.record import Record
 
 _ABOUT_TEXT = frozenset({"span", "comment", "comments"})  # of the user's file, which decide no count
 _THREADS = frozenset({"threads", "shares"})
@@ -55,7 +55,7 @@ class _Pair:
             return False
         if isinstance(one, tuple):
             return len(one) == len(other) and all(map(self._same, one, other))
-        if not is_dataclass(one):
+        if not isinstance(one, Record):
             return bool(one == other)
         key = id(one), id(other)
         if key not in self._known:
@@ -79,4 +79,4 @@ class _Pair:
 
 @cache
 def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind) if each.name not in _ABOUT_TEXT)
+    return tuple(name for name in kind.__struct_fields__ if name not in _ABOUT_TEXT)

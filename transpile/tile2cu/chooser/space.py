@@ -7,12 +7,14 @@ nothing else: the tensors keep their shapes, no element's value is computed from
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from itertools import product
 
-from tile2cu.chooser.counts import Counter, Work, changed
+from msgspec import field
+from msgspec.structs import replace
+
+from tile2cu.chooser.counts import Counter, Work
 from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number, parameter_key
 from tile2cu.chooser.work import (
     cluster_key,
@@ -25,6 +27,7 @@ from tile2cu.chooser.work import (
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Var, children, walk
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Gemm, Launch, Let, Loop, Program, Scope, Store
+from tile2cu.core.record import Record
 
 Retrace = Callable[[Mapping[str, int]], Program]
 
@@ -62,8 +65,7 @@ _WGMMA_ROWS = 64
 OF_BLOCKS = (Kind.THREADS, Kind.ROW_THREADS, Kind.STAGES)  # which change no count of a tile
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
+class Parameter(Record, frozen=True, kw_only=True):
     """A tile parameter with its value in the file; `keys` are those of the values by which its effects are counted."""
 
     name: str
@@ -78,8 +80,7 @@ class Parameter:
         return tuple(sorted({*VALUES[self.kind], *own}))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Space:
+class Space(Record, frozen=True, kw_only=True):
     """A kernel's tile parameters, and its work for any setting of them; `bytes_of` each launch's tensors.
 
     `fits`: whether a setting of a tile fits a block, of the tiles for which that was found.
@@ -156,7 +157,7 @@ class Space:
     def with_blocks(self, works: tuple[Work, ...], setting: Mapping[str, int]) -> tuple[Work, ...]:
         """The work of a tile, which `tiles` counted, with a setting's threads and stages."""
         return tuple(
-            changed(
+            replace(
                 work,
                 threads=setting.get(threads, work.threads),
                 stages=tuple(map(setting.get, stages, work.stages)),

@@ -1,8 +1,9 @@
 """The work of statements: of the operations in loops, in branches, and one after another."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import fields, replace
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_used, expressions
 from tile2cu.analysis.uses import declared_in
@@ -20,6 +21,7 @@ from tile2cu.chooser.operations import (
     parallel,
 )
 from tile2cu.core.expr import Expr, Named, Var, walk
+from tile2cu.core.fields import fields_of
 from tile2cu.core.program import (
     AtomicTile,
     Copy,
@@ -156,7 +158,7 @@ def read_by(body: tuple[Stmt, ...]) -> Set[str]:
     """The keys that counting the body reads: all but those of the places of boxes."""
     exprs: list[Expr] = []
     for stmt in walk_stmts(body):
-        boxes = [box for box in (getattr(stmt, field.name) for field in fields(stmt)) if isinstance(box, Region)]
+        boxes = [box for box in fields_of(stmt).values() if isinstance(box, Region)]
         exprs += (part.extent for box in boxes for part in box.ranges)
         exprs += (extent for buffer in buffers_used(stmt) for extent in buffer.shape)
         if not boxes and not isinstance(stmt, Let):

@@ -4,10 +4,11 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tile2cu.cli.request import add_family, add_sizes, add_source, bindings
 from tile2cu.core.choice import Candidate, named

@@ -1,7 +1,8 @@
 """A configuration that was chosen for a kernel, with its reasons, as data."""
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from tile2cu.core.record import Record
 
 TILES_RULE, TUNED_RULE = "schedule.tiles.model", "schedule.tiles.measured"
 Setting = tuple[tuple[str, int], ...]  # values of a factory's parameters, by name
@@ -17,8 +18,7 @@ class Candidate(NamedTuple):
         return f"{self.file}: {named(self.setting)}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(Record, frozen=True, kw_only=True):
     """The values of a kernel's tile parameters that a model or a measurement chose for `sizes`.
 
     Times are in microseconds a call, `how` predicted by the model of `card`, or measured on it. `because` states what
@@ -54,8 +54,7 @@ class Choice:
         return text
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unchosen:
+class Unchosen(Record, frozen=True, kw_only=True):
     """Why a kernel that was to be chosen for keeps the values of its file."""
 
     because: str

@@ -19,19 +19,20 @@ The same as a table of TOML, for `[[tool.tile2cu.dispatch]]` in pyproject.toml:
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from functools import reduce
 from typing import Any
+
+from msgspec import field
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import COMPARISONS, Expr, Role, Unary, Var, binary, int_const
+from tile2cu.core.record import Record
 
 _FORM = "a table with `name`, `file` and `entries`"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(Record, frozen=True, kw_only=True):
     """One specialisation: a kernel, its target and bindings, and the condition under which it runs.
 
     `name` identifies it: its C function is DISPATCH_NAME. `bindings` are values for the arguments of the kernel's
@@ -49,8 +50,7 @@ class Entry:
     kernel: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dispatch:
+class Dispatch(Record, frozen=True, kw_only=True):
     """An entry over several kernels that compute the same function: the first that accepts a call is launched.
 
     `name` is the C function. `entries` are tried in order; the last that accepts any call is the fallback.
@@ -86,11 +86,11 @@ def dispatch_of(table: Mapping[str, Any]) -> Dispatch:
     return Dispatch(entries=tuple(Entry(**_fields(entry, Entry, "an entry")) for entry in entries), **given)
 
 
-def _fields(table: object, kind: type, what: str) -> dict[str, Any]:
+def _fields(table: object, kind: type[Record], what: str) -> dict[str, Any]:
     """The fields of a table, known by name and of the right type."""
     if not isinstance(table, Mapping):
         raise Tile2CuError("T2C-E020", f"{what} is a table, not {type(table).__name__}", help=f"write {_FORM}")
-    known = [entry.name for entry in fields(kind)]
+    known = list(kind.__struct_fields__)
     for name, value in table.items():
         if name not in known:
             raise Tile2CuError("T2C-E020", f"{what} has no field `{name}`", help=f"it has {', '.join(known)}")
@@ -129,8 +129,7 @@ def condition(entry: Entry, names: Mapping[str, Var]) -> Expr | None:
     return found
 
 
-@dataclass(frozen=True)
-class _Condition:
+class _Condition(Record, frozen=True):
     """Reads the `when` of one entry."""
 
     entry: Entry

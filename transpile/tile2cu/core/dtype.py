@@ -1,14 +1,14 @@
 """Element types: one table for every spelling that users write and every emitted name."""
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+from tile2cu.core.record import Record
 
 Kind = Literal["float", "int", "uint", "bool"]
 
 
-@dataclass(frozen=True)
-class DType:
+class DType(Record, frozen=True):
     """An element type.
 
     `name` is the canonical (NumPy-like) name, `bits` the width in memory, `cpp` the type in emitted source. Of 4-bit

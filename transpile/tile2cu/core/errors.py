@@ -1,14 +1,13 @@
 """Diagnostics: what is wrong, where, and how to fix it, in rustc's form."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu_runtime.errors import Error
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Record, frozen=True):
     """An extra line, and a second place if there is one."""
 
     message: str
@@ -50,8 +49,7 @@ class Tile2CuError(Error):
         return _rendered(f"error[{self.code}]: {self.message}", self.span, self.notes, self.help)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tile2CuWarning:
+class Tile2CuWarning(Record, frozen=True, kw_only=True):
     """A diagnostic about a kernel that is emitted nevertheless. `code` is `T2C-W<3 digits>`; the rest is as above."""
 
     code: str

@@ -6,11 +6,13 @@ A static number keeps its name: `Named("block_M", 128)` is the value 128 and pri
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from msgspec.structs import replace
+
 from tile2cu.core.dtype import BOOL, INT32, DType, promote
+from tile2cu.core.record import Record
 
 Number = int | float | bool
 
@@ -28,8 +30,7 @@ class Role(Enum):
     MUTABLE = "mutable"  # T.alloc_var: a per-thread scalar that is assigned to
 
 
-@dataclass(frozen=True)
-class Expr:
+class Expr(Record, frozen=True):
     """Base of all expressions."""
 
     dtype: DType
@@ -41,8 +42,7 @@ class Expr:
         return ()
 
 
-@dataclass(frozen=True)
-class Const(Expr):
+class Const(Expr, frozen=True):
     """A literal. `weak` literals came from Python without a type and take the other side's type."""
 
     value: Number
@@ -52,8 +52,7 @@ class Const(Expr):
         return hash(self.value)
 
 
-@dataclass(frozen=True)
-class Named(Expr):
+class Named(Expr, frozen=True):
     """A static number that has a name in the user's file; declared by the Constant of that name."""
 
     name: str
@@ -64,8 +63,7 @@ class Named(Expr):
         return hash((self.name, self.value))
 
 
-@dataclass(frozen=True)
-class Var(Expr):
+class Var(Expr, frozen=True):
     """A value known only at run time. Two variables are the same when name, role and number agree.
 
     `number` distinguishes variables of one name in different blocks of statements.
@@ -79,39 +77,24 @@ class Var(Expr):
         return hash(self.name)
 
 
-class _HashedOnce(Expr):
+class _Compound(Expr, frozen=True, cache_hash=True):
     """An expression with operands, whose hash, parts and static value are computed once.
 
-    Trees are the keys of many dictionaries, and analyses walk the same ones over and over. A dataclass would get a
-    hash of its own: each states `__hash__`.
+    Trees are the keys of many dictionaries, and analyses walk the same ones over and over.
     """
 
-    def __hash__(self) -> int:
-        kept = self.__dict__
-        if "_hash" not in kept:
-            kept["_hash"] = hash((type(self), *(kept[name] for name in self.__dataclass_fields__)))
-        found: int = kept["_hash"]
-        return found
 
-    def __getstate__(self) -> dict[str, object]:
-        """Without what was computed: another process has another hash for the same text."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-@dataclass(frozen=True)
-class Unary(_HashedOnce):
+class Unary(_Compound, frozen=True):
     """`op` is one of - ~ not."""
 
     op: str
     operand: Expr
-    __hash__ = _HashedOnce.__hash__
 
     def _children(self) -> tuple[Expr, ...]:
         return (self.operand,)
 
 
-@dataclass(frozen=True)
-class Binary(_HashedOnce):
+class Binary(_Compound, frozen=True):
     """`op` is Python's: + - * / // % ** << >> & | ^ < <= > >= == != and or.
 
     Division and remainder of integers round toward minus infinity, as in Python.
@@ -120,14 +103,12 @@ class Binary(_HashedOnce):
     op: str
     lhs: Expr
     rhs: Expr
-    __hash__ = _HashedOnce.__hash__
 
     def _children(self) -> tuple[Expr, ...]:
         return (self.lhs, self.rhs)
 
 
-@dataclass(frozen=True)
-class Call(_HashedOnce):
+class Call(_Compound, frozen=True):
     """A call of a scalar function by its canonical name, without the `T.`.
 
     `max min abs exp exp2 log log2 sqrt rsqrt tanh sigmoid ceildiv if_then_else cast infinity ...`; `cast` has one
@@ -136,26 +117,22 @@ class Call(_HashedOnce):
 
     function: str
     args: tuple[Expr, ...]
-    __hash__ = _HashedOnce.__hash__
 
     def _children(self) -> tuple[Expr, ...]:
         return self.args
 
 
-@dataclass(frozen=True)
-class Load(_HashedOnce):
+class Load(_Compound, frozen=True):
     """One element of a buffer."""
 
     buffer: "object"  # a program.Buffer; typed loosely since Buffer's shape holds expressions
     indices: tuple[Expr, ...]
-    __hash__ = _HashedOnce.__hash__
 
     def _children(self) -> tuple[Expr, ...]:
         return self.indices
 
 
-@dataclass(frozen=True)
-class Past(_HashedOnce):
+class Past(_Compound, frozen=True):
     """The value that a name was given, from what may have changed since.
 
     Analyses have it in the place of the name; rewritten programs and emitted text have the name (`without_past`).
@@ -163,14 +140,12 @@ class Past(_HashedOnce):
 
     name: Var
     value: Expr
-    __hash__ = _HashedOnce.__hash__
 
     def _children(self) -> tuple[Expr, ...]:
         return (self.value,)
 
 
-@dataclass(frozen=True)
-class Address(_HashedOnce):
+class Address(_Compound, frozen=True):
     """The address of an element, as an argument of a function.
 
     `access` is whether the function reads ("r"), writes ("w") or both, `extent` the number of elements from there on.
@@ -181,7 +156,6 @@ class Address(_HashedOnce):
     indices: tuple[Expr, ...]
     access: str = "rw"
     extent: int = 1
-    __hash__ = _HashedOnce.__hash__
 
     def _children(self) -> tuple[Expr, ...]:
         return self.indices
@@ -210,7 +184,7 @@ def is_of_thread(expr: Expr) -> bool:
 
 def works_among_threads(expr: Expr) -> bool:
     """Whether other threads may participate in an expression, or it has a side effect."""
-    kept = expr.__dict__ if isinstance(expr, _HashedOnce) else {"_among": False}
+    kept = expr.__dict__ if isinstance(expr, _Compound) else {"_among": False}
     if "_among" not in kept:
         kept["_among"] = any(isinstance(part, Address) or _is_among_threads(part) for part in walk(expr))
     found: bool = kept["_among"]
@@ -248,7 +222,7 @@ def int_const(value: int) -> Const:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and all below it, outermost first."""
-    if not isinstance(expr, _HashedOnce):
+    if not isinstance(expr, _Compound):
         return iter((expr,))
     kept = expr.__dict__
     if "_parts" not in kept:
@@ -259,7 +233,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def variables_in(expr: Expr) -> frozenset[Var]:
     """The variables that an expression mentions."""
-    if not isinstance(expr, _HashedOnce):
+    if not isinstance(expr, _Compound):
         return frozenset((expr,)) if isinstance(expr, Var) else _NO_VARIABLES
     kept = expr.__dict__
     if "_variables" not in kept:
@@ -429,7 +403,7 @@ def fold(op: str, lhs: Number, rhs: Number) -> Number | None:
 
 def static_value(expr: Expr) -> Number | None:
     """The number an expression is known to be at transpile time, or None."""
-    if not isinstance(expr, _HashedOnce):
+    if not isinstance(expr, _Compound):
         return expr.value if isinstance(expr, (Const, Named)) else None
     kept = expr.__dict__
     if "_static" not in kept:

@@ -1,11 +1,11 @@
 """Facts: decisions, with the rule that made each and the source line that caused it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.program import Buffer, Launch, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 
 Subject = Buffer | Stmt | Launch
@@ -15,8 +15,7 @@ Kinds = type | tuple[type, ...]
 Place = tuple[int, "Key[Any]"]  # of a decision: the id of its subject, and its key
 
 
-@dataclass(frozen=True, eq=False)
-class Key(Generic[T_co]):
+class Key(Record, Generic[T_co], frozen=True, eq=False):
     """A decision `about` a kind of subject: a value of type T_co, whose class is `value`.
 
     `name` is printed; `doc` describes in one line what the value means. The keys are listed in core/decisions.py. Two
@@ -29,8 +28,7 @@ class Key(Generic[T_co]):
     value: Kinds
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(Record, frozen=True):
     """`key` of `about` is `value`, stated by `rule` because of the line at `span`."""
 
     about: Subject
@@ -45,8 +43,7 @@ class Fact:
         return self.key.name
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rejected:
+class Rejected(Record, frozen=True, kw_only=True):
     """The value of a fact about a rejected `candidate`: why it was rejected, and the `edit` that would allow it.
 
     `edit` is empty where the user's file cannot change it.

@@ -4,5 +4,5 @@ from typing import Any
 
 
 def fields_of(part: Any) -> dict[str, Any]:
-    """The values of a dataclass's fields by their names, in order; `dataclasses.fields` is slower."""
-    return {name: getattr(part, name) for name in part.__dataclass_fields__}
+    """The values of a record's fields by their names, in order."""
+    return {name: getattr(part, name) for name in part.__struct_fields__}

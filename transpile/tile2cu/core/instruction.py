@@ -1,9 +1,9 @@
 """The instruction that computes an MMA, with its shape and types as data."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.dtype import DType
+from tile2cu.core.record import Record
 
 
 class MmaUnit(Enum):
@@ -14,8 +14,7 @@ class MmaUnit(Enum):
     WARPGROUP = "warpgroup"
 
 
-@dataclass(frozen=True, kw_only=True)
-class MmaInstruction:
+class MmaInstruction(Record, frozen=True, kw_only=True):
     """One instruction: `m` x `n` x `k` in elements of the `operand` types of A and B, added to `accumulator`.
 
     `through` is the type that operands are first converted to, exactly, where the target has no instruction for their

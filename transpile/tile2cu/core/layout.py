@@ -4,13 +4,15 @@ Every layout prints as the C++ type of headers/tl with the same meaning (`cpp`),
 coordinate shape (`about`).
 """
 
-from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar
 
+from msgspec.structs import replace
 
-@dataclass(frozen=True)
-class Warps:
+from tile2cu.core.record import Record
+
+
+class Warps(Record, frozen=True):
     """How the warps of a block partition a tile: `m` along its rows, `n` along its columns."""
 
     m: int
@@ -21,8 +23,7 @@ class Warps:
         return self.m * self.n
 
 
-@dataclass(frozen=True)
-class Along:
+class Along(Record, frozen=True):
     """How the threads partition one dimension of a tile: `lanes` of a warp, and `warps`, take different elements.
 
     Lanes are those that a butterfly shuffle can exchange with, a power of two; the remaining factor counts as warps.
@@ -34,8 +35,7 @@ class Along:
     registers: int
 
 
-@dataclass(frozen=True)
-class FragmentLayout:
+class FragmentLayout(Record, frozen=True):
     """Base of the layouts of register tiles: each dimension is partitioned among the threads separately.
 
     A kind of layout defines its `shape`, the `threads_of_block` and, for each dimension, what is `along` it; and, for a
@@ -73,8 +73,7 @@ class FragmentLayout:
         return -(-self.threads_of_block // prod(part.lanes * part.warps for part in sharing))
 
 
-@dataclass(frozen=True)
-class WarpTile(FragmentLayout):
+class WarpTile(FragmentLayout, frozen=True):
     """Base of the tiles of rows and columns that warps of `lanes` lanes partition as a matrix instruction does."""
 
     rows: int
@@ -91,8 +90,7 @@ class WarpTile(FragmentLayout):
         return self.lanes * self.warps.count
 
 
-@dataclass(frozen=True)
-class MmaAccumulator(WarpTile):
+class MmaAccumulator(WarpTile, frozen=True):
     """The accumulator of mma.m16n8: PTX ISA, "Matrix Fragments for mma.m16n8k16", C and D.
 
     Warp (wm, wn) owns a contiguous (rows / warps.m) x (cols / warps.n) part of the tile. It is also the A operand of an
@@ -110,8 +108,7 @@ class MmaAccumulator(WarpTile):
         return MmaAccumulator(16 * self.warps.m, self.cols, self.warps)
 
 
-@dataclass(frozen=True)
-class MmaOperandA(WarpTile):
+class MmaOperandA(WarpTile, frozen=True):
     """The A operand of mma.m16n8k16 for warps.n > 1: rows over warps.m, replicated over warps.n."""
 
     def along(self, dim: int) -> Along:
@@ -130,8 +127,7 @@ def mma_operand_a(rows: int, cols: int, warps: Warps) -> FragmentLayout:
     return MmaOperandA(rows, cols, warps)
 
 
-@dataclass(frozen=True)
-class MmaOperandB(FragmentLayout):
+class MmaOperandB(FragmentLayout, frozen=True):
     """The B operand of mma.m16n8k16: columns over warps.n, replicated over warps.m.
 
     It is stored as the GEMM has it, K x N, or `transposed`, N x K.
@@ -161,8 +157,7 @@ class MmaOperandB(FragmentLayout):
         return MmaOperandB(k, n, self.warps, self.transposed)
 
 
-@dataclass(frozen=True)
-class WgmmaAccumulator(FragmentLayout):
+class WgmmaAccumulator(FragmentLayout, frozen=True):
     """The accumulator of wgmma.m64nNk16: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D.
 
     Warpgroup g owns the (g % along_m)-th of along_m equal parts of the rows, 64 at a time, and of them the (g /
@@ -196,8 +191,7 @@ class WgmmaAccumulator(FragmentLayout):
         return replace(self, rows=64 * self.along_m)
 
 
-@dataclass(frozen=True)
-class Blocked(FragmentLayout):
+class Blocked(FragmentLayout, frozen=True):
     """Threads in a row-major grid over the tile, `vector` consecutive elements of a row each.
 
     The grid repeats until the tile is covered; coordinates past the tile's edge hold nothing. Threads of the block
@@ -209,7 +203,7 @@ class Blocked(FragmentLayout):
     vector: int
     block_threads: int
     rows: int = 1
-    warp_size: int = field(default=32, repr=False)
+    warp_size: int = 32
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -244,8 +238,7 @@ class Blocked(FragmentLayout):
         return replace(self, extents=extents, vector=vector, rows=rows)
 
 
-@dataclass(frozen=True)
-class SplitColumns(FragmentLayout):
+class SplitColumns(FragmentLayout, frozen=True):
     """The columns of a tensor core's accumulator in groups of `width`: (row, group, column in the group).
 
     Constructed by `split_columns`. Elements stay in the registers of `of`.
@@ -286,8 +279,7 @@ def split_columns(layout: FragmentLayout, width: int) -> SplitColumns | None:
     return SplitColumns(layout, width) if warp_cols % width == 0 or width % warp_cols == 0 else None
 
 
-@dataclass(frozen=True)
-class Replicated(FragmentLayout):
+class Replicated(FragmentLayout, frozen=True):
     """Every thread holds the whole tile."""
 
     extents: tuple[int, ...]
@@ -305,8 +297,7 @@ class Replicated(FragmentLayout):
         return Along(1, 1, self.extents[dim])
 
 
-@dataclass(frozen=True)
-class Slice(FragmentLayout):
+class Slice(FragmentLayout, frozen=True):
     """One value for each coordinate of the `kept` dimensions of a tile, in all threads that hold an element with it.
 
     Constructed by `slice_of`: `of` is the narrowest tile with this slice, so that equal slices of different tiles are
@@ -352,8 +343,7 @@ def widest_swizzle_of(row_bytes: int) -> int:
     return next((span for span in (128, 64, 32) if row_bytes % span == 0), 0)
 
 
-@dataclass(frozen=True)
-class SharedLayout:
+class SharedLayout(Record, frozen=True):
     """A tile in shared memory. Shape: (rows, cols) in elements, (n,) for a vector, or planes of (rows, cols).
 
     `swizzle` is the span in bytes over which 16-byte chunks are permuted: 128, 64, 32, or 0 for none; `padding` is the

@@ -1,15 +1,15 @@
 """Layouts of the matrix cores of AMD's CDNA, for waves of 64. They print as the types of headers/tl/common/cdna."""
 
-from dataclasses import dataclass, field, replace
 from typing import ClassVar
+
+from msgspec.structs import replace
 
 from tile2cu.core.layout import Along, FragmentLayout, Warps, WarpTile
 
 WAVE = 64
 
 
-@dataclass(frozen=True)
-class MfmaTile(WarpTile):
+class MfmaTile(WarpTile, frozen=True):
     """Base of tiles of v_mfma of `size` rows and columns: a lane holds columns of one row.
 
     Of `interleave` adjacent instructions each takes every `interleave`-th column; a lane holds `run` adjacent ones of
@@ -17,8 +17,8 @@ class MfmaTile(WarpTile):
     """
 
     interleave: int = 1
-    size: int = field(default=16, repr=False)
-    run: int = field(default=4, repr=False)
+    size: int = 16
+    run: int = 4
     lanes: ClassVar[int] = WAVE
 
     @property
@@ -33,8 +33,7 @@ class MfmaTile(WarpTile):
         return Along(lanes, waves, self.cols // (lanes * waves))
 
 
-@dataclass(frozen=True)
-class MfmaAccumulator(MfmaTile):
+class MfmaAccumulator(MfmaTile, frozen=True):
     """The result, computed as its transpose; wave (wm, wn) owns a contiguous part of the tile.
 
     It is also the A operand of an MMA when warps.n is 1.
@@ -50,8 +49,7 @@ class MfmaAccumulator(MfmaTile):
         return replace(self, rows=self.size * self.warps.m)
 
 
-@dataclass(frozen=True)
-class MfmaOperandA(MfmaTile):
+class MfmaOperandA(MfmaTile, frozen=True):
     """The A operand for warps.n > 1: rows over warps.m, replicated over warps.n."""
 
 

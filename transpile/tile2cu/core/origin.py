@@ -1,7 +1,8 @@
 """The origin and the options of an emitted source: what its first lines and its manifest record of both."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from tile2cu.core.record import Record
 
 ENVIRONMENT = "env:"  # how the names of bindings begin that are variables of the environment: --env
 
@@ -9,16 +10,14 @@ SHIMS = ("dlpack", "jax", "pybind11", "torch", "tvm-ffi")
 STYLES = ("tl", "cute", "ck")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tool:
+class Tool(Record, frozen=True, kw_only=True):
     """The version of tile2cu that emits. `sha256` is over all that determines its output; empty, it is not recorded."""
 
     version: str
     sha256: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmitOptions:
+class EmitOptions(Record, frozen=True, kw_only=True):
     """Options of the emitted source.
 
     `style`, of STYLES, is the vocabulary of the kernels: headers/tl, CUTLASS's CuTe, or Composable

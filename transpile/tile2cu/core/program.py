@@ -4,15 +4,17 @@ Read top down: a Program has parameters and launches; a Launch has tiles and a b
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from math import inf
+
+from msgspec.structs import replace
 
 from tile2cu.core.choice import Choice, Unchosen
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Call, Expr, Load, Number, Var, binary, int_const, negated, static_value
 from tile2cu.core.memo import kept
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.core.user_file import Constant, Decided, Derived, Source, UserCode
 
@@ -27,8 +29,7 @@ class Scope(Enum):
     BARRIER = "barrier"  # mbarriers in shared memory that the user operates: T.alloc_barrier
 
 
-@dataclass(frozen=True, kw_only=True)
-class Buffer:
+class Buffer(Record, frozen=True, kw_only=True):
     """A named tensor or tile. Shape: in elements, outermost first.
 
     Only GLOBAL buffers may have extents that are not static. `strides` (elements) is given where the tensor is not
@@ -72,16 +73,14 @@ class Buffer:
         return tuple(values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Range:
+class Range(Record, frozen=True, kw_only=True):
     """`start : start + extent` along one dimension, in elements."""
 
     start: Expr
     extent: Expr
 
 
-@dataclass(frozen=True, kw_only=True)
-class Region:
+class Region(Record, frozen=True, kw_only=True):
     """A box of a buffer: one Range per dimension. Extents are already resolved by T.copy's rules.
 
     `kept` lists the dimensions that the operation runs over; the others have extent 1 and are fixed at their start.
@@ -121,8 +120,7 @@ class Region:
         return self.buffer.scope is Scope.SHARED and (self.whole or len(self.kept) == rank)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stmt:
+class Stmt(Record, frozen=True, kw_only=True):
     """Base of all statements.
 
     `comments` are the user's own comment lines above the statement, without the `#`; `trailing` is
@@ -134,8 +132,7 @@ class Stmt:
     trailing: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Copy(Stmt):
+class Copy(Stmt, frozen=True, kw_only=True):
     """`T.copy(src, dst)`: elements are converted to dst's type.
 
     Out-of-bounds loads return zero; out-of-bounds stores are predicated off. `reason` is why the copy was added where
@@ -182,8 +179,7 @@ class Policy(Enum):
     FULL_COL = "FullCol"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gemm(Stmt):
+class Gemm(Stmt, frozen=True, kw_only=True):
     """`T.gemm(a, b, c)`: c += op(a) @ op(b); `clear` makes it c = op(a) @ op(b), `clear_if` where that holds.
 
     a is (M, K), or (K, M) when `transpose_a`; b is (K, N), or (N, K) when `transpose_b`; c is (M, N), a fragment. With
@@ -251,8 +247,7 @@ class Reduction(Enum):
                 return 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reduce(Stmt):
+class Reduce(Stmt, frozen=True, kw_only=True):
     """`T.reduce_*(src, dst, dim)`: dst = reduction of src along `dim` (from 0).
 
     With `clear=False`, dst = op(dst, reduction). With `keeps_nan`, a NaN is the maximum and the minimum.
@@ -266,8 +261,7 @@ class Reduce(Stmt):
     keeps_nan: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fill(Stmt):
+class Fill(Stmt, frozen=True, kw_only=True):
     """`T.fill(dst, value)`; `T.clear(dst)` is a Fill with 0 and `is_clear`."""
 
     dst: Region
@@ -275,8 +269,7 @@ class Fill(Stmt):
     is_clear: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Store(Stmt):
+class Store(Stmt, frozen=True, kw_only=True):
     """`buffer[indices] = value`, one element. `op` keeps an augmented assignment: + - * / or empty."""
 
     buffer: Buffer
@@ -285,31 +278,27 @@ class Store(Stmt):
     op: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Let(Stmt):
+class Let(Stmt, frozen=True, kw_only=True):
     """`var = value`, immutable."""
 
     var: Var
     value: Expr
 
 
-@dataclass(frozen=True, kw_only=True)
-class BindTensor(Stmt):
+class BindTensor(Stmt, frozen=True, kw_only=True):
     """`tensor = T.make_tensor(address, shape, dtype)`: from here on, the tensor at an address."""
 
     tensor: Buffer
 
 
-@dataclass(frozen=True, kw_only=True)
-class Declare(Stmt):
+class Declare(Stmt, frozen=True, kw_only=True):
     """`var = T.alloc_var(dtype, init)`: a mutable scalar of each thread."""
 
     var: Var
     init: Expr | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assign(Stmt):
+class Assign(Stmt, frozen=True, kw_only=True):
     """`var = value` for a mutable scalar. `op` keeps an augmented assignment."""
 
     var: Var
@@ -317,8 +306,7 @@ class Assign(Stmt):
     op: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parallel(Stmt):
+class Parallel(Stmt, frozen=True, kw_only=True):
     """`for i, j in T.Parallel(M, N)`: independent iterations, distributed over the block's threads.
 
     With `laid_out` the user fixed the mapping to threads (`loop_layout`), and other statements may rely on it.
@@ -337,8 +325,7 @@ class LoopKind(Enum):
     VECTORIZED = "vectorized"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loop(Stmt):
+class Loop(Stmt, frozen=True, kw_only=True):
     """`for var in T.serial / T.unroll / T.Pipelined(start, stop)`, uniform over the threads.
 
     `num_stages` is 0 where no pipelining is asked for; `stages_asked` is the file's value where only fewer fit, and
@@ -362,8 +349,7 @@ class Loop(Stmt):
         return int(stop) if stop is not None and (start, step) == (0, 1) else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class If(Stmt):
+class If(Stmt, frozen=True, kw_only=True):
     """A branch on a run-time condition. With `once`, one group of threads executes statements that all groups reach."""
 
     condition: Expr
@@ -378,26 +364,22 @@ class If(Stmt):
         return (replace(self, condition=negated(self.condition), then=orelse, orelse=()),) if orelse else ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class While(Stmt):
+class While(Stmt, frozen=True, kw_only=True):
     """`while condition:`, on a run-time condition."""
 
     condition: Expr
     body: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Break(Stmt):
+class Break(Stmt, frozen=True, kw_only=True):
     """Leaves the innermost serial loop."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Continue(Stmt):
+class Continue(Stmt, frozen=True, kw_only=True):
     """Continues with the next iteration of the innermost serial loop."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Atomic(Stmt):
+class Atomic(Stmt, frozen=True, kw_only=True):
     """`T.atomic_add(buffer[indices], value)` and its kin, one element; without a `kind`, `T.atomic_store`.
 
     `previous` gets the old value. `order` is its memory order: acquire, release, acq_rel or seq_cst; relaxed where it
@@ -412,8 +394,7 @@ class Atomic(Stmt):
     previous: Var | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AtomicTile(Stmt):
+class AtomicTile(Stmt, frozen=True, kw_only=True):
     """`T.atomic_add(dst, src)` of tiles: each element of src is combined with dst's. Extents as for Copy."""
 
     kind: Reduction
@@ -421,8 +402,7 @@ class AtomicTile(Stmt):
     dst: Region
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scan(Stmt):
+class Scan(Stmt, frozen=True, kw_only=True):
     """`T.cumsum(src, dst, dim, reverse)`: the inclusive running sum (or maximum) along `dim`."""
 
     kind: Reduction
@@ -432,51 +412,44 @@ class Scan(Stmt):
     reverse: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sync(Stmt):
+class Sync(Stmt, frozen=True, kw_only=True):
     """`T.sync_threads()`: a barrier that the user asks for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WgmmaWait(Stmt):
+class WgmmaWait(Stmt, frozen=True, kw_only=True):
     """`T.wait_wgmma(n)`: waits until at most `pending` of the MMAs that T.wgmma_gemm started are in flight."""
 
     pending: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class SetRegisters(Stmt):
+class SetRegisters(Stmt, frozen=True, kw_only=True):
     """`T.set_max_nreg(count, is_inc)`: the registers per thread from here on, `more` than before or fewer."""
 
     count: int
     more: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assert(Stmt):
+class Assert(Stmt, frozen=True, kw_only=True):
     """`T.device_assert(condition, message)` or an `assert` on a run-time value, by every thread that executes it."""
 
     condition: Expr
     message: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Print(Stmt):
+class Print(Stmt, frozen=True, kw_only=True):
     """`T.print(what, message)`: a number by every thread that executes it, or each element of a tile once."""
 
     what: Expr | Buffer
     message: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallStmt(Stmt):
+class CallStmt(Stmt, frozen=True, kw_only=True):
     """A call for its side effects, by every thread that executes it; its address arguments are its accesses."""
 
     call: Call
 
 
-@dataclass(frozen=True, kw_only=True)
-class Swizzle(Stmt):
+class Swizzle(Stmt, frozen=True, kw_only=True):
     """`T.use_swizzle(panel_size)`: the rasterisation order of the blocks; results do not depend on it."""
 
     panel: int
@@ -513,8 +486,7 @@ AnyStmt = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Launch:
+class Launch(Record, frozen=True, kw_only=True):
     """One `with T.Kernel(...)`: a grid of blocks, and what each block does."""
 
     grid: tuple[Expr, ...]  # in blocks, x first
@@ -546,8 +518,7 @@ class Launch:
         return tuple(walk_stmts(self.body))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Program:
+class Program(Record, frozen=True, kw_only=True):
     """One kernel of the user's file.
 
     `name` is the outermost function's (factory or eager function), `function` the traced one's. `params` are in call

@@ -1,8 +1,9 @@
 """Statements with parts replaced; unchanged parts stay the same object."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Expr, Load, rebuilt
 from tile2cu.core.fields import fields_of
@@ -41,7 +42,7 @@ def _changed(part: Part, change: Callable[[Expr], Expr | None], of_buffer: Calla
                 old = fields_of(part)
                 found = {name: of(value) for name, value in old.items()}
                 changes = {name: value for name, value in found.items() if value is not old[name]}
-                return replace(part, **changes) if changes else part  # type: ignore[arg-type]
+                return replace(part, **changes) if changes else part
             case _:
                 return part
 

@@ -1,13 +1,13 @@
 """Decisions with structure: pipelines, barriers and schedules."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from math import lcm
 
 from tile2cu.core.expr import Binary, Expr, Var, static_value
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Parallel, Reduce, Stmt, Store
+from tile2cu.core.record import Record
 
 
 class Action(Enum):
@@ -25,8 +25,7 @@ class By(Enum):
     OWNER = "owner"
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record, frozen=True):
     """A statement's step in an iteration of a scheduled loop; in iteration k it is that of iteration k - `shift`."""
 
     stmt: Stmt
@@ -40,8 +39,7 @@ class Step:
         return tuple(cls(stmt, shift, action, by) for stmt in stmts)
 
 
-@dataclass(frozen=True)
-class Schedule(ABC):
+class Schedule(Record, frozen=True):
     """How those that compute run the iterations of a producer's loop: one of the strategies that are its subclasses.
 
     Everything else follows from the `steps` of an iteration: legality (analysis/legality.py), the loop's prologue and
@@ -75,8 +73,7 @@ class Schedule(ABC):
         return None
 
 
-@dataclass(frozen=True)
-class Pipeline:
+class Pipeline(Record, frozen=True):
     """The software pipeline of a loop: `loads` are prefetched into `stages` stages; `body` is the rest, in order.
 
     Without a `producer` all threads load, `stages - 1` iterations earlier; with one, a warp of its own loads by TMA, as
@@ -119,8 +116,7 @@ class Pipeline:
         return f"{self.stages} stages of {tiles}"
 
 
-@dataclass(frozen=True)
-class WarpSpecialised:
+class WarpSpecialised(Record, frozen=True):
     """Whether a launch has a producer, a warp or a warpgroup; `because` is why it has none."""
 
     producer: bool
@@ -130,8 +126,7 @@ class WarpSpecialised:
         return "yes" if self.producer else f"no: {self.because}"
 
 
-@dataclass(frozen=True)
-class RowFactor:
+class RowFactor(Record, frozen=True):
     """`op` computes a factor of each row, in `tile`, which is 1 where `before` and `after` are equal, and finite.
 
     `scaled` are loops that only multiply by it.
@@ -144,8 +139,7 @@ class RowFactor:
     scaled: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True)
-class WarpgroupTripCount:
+class WarpgroupTripCount(Record, frozen=True):
     """A trip count per warpgroup of a software-pipelined loop, up to the last iteration that its own rows need.
 
     Rows of a block start at `start`, and are stored below `end`. The first row's last unmasked column is `last`, each
@@ -160,8 +154,7 @@ class WarpgroupTripCount:
     may_see_none: bool
 
 
-@dataclass(frozen=True)
-class DeferredReduction:
+class DeferredReduction(Record, frozen=True):
     """A row sum over all iterations: per-thread partial sums, with the warp reduction deferred past the loop.
 
     `reduce` computes an iteration's sum, `update` adds it to the total.
@@ -172,8 +165,7 @@ class DeferredReduction:
     total: Buffer
 
 
-@dataclass(frozen=True)
-class VotedRescale:
+class VotedRescale(Record, frozen=True):
     """A loop multiplies by a factor that is 1 in rows of which `before` and `after` are equal, and finite."""
 
     before: Buffer
@@ -183,8 +175,7 @@ class VotedRescale:
         return f"where {self.after.name} changes"
 
 
-@dataclass(frozen=True, kw_only=True)
-class MmaOverlap(Schedule):
+class MmaOverlap(Schedule, frozen=True, kw_only=True):
     """Software pipelining of two groups of MMAs: the second of one iteration runs concurrently with the next's first.
 
     An iteration consists of `before`, the MMAs `first`, `parts`, `late`, and the MMAs `second`. Each MMA of `first` is
@@ -237,8 +228,7 @@ class MmaOverlap(Schedule):
         return "; ".join(filter(None, parts))
 
 
-@dataclass(frozen=True)
-class Retirement:
+class Retirement(Record, frozen=True):
     """A wait for the user's asynchronous MMAs: those that retire there, and the results of others still in flight."""
 
     mmas: tuple[Gemm, ...]
@@ -254,8 +244,7 @@ class Retirement:
         return ", ".join(tile.name for tile in self.results)
 
 
-@dataclass(frozen=True)
-class WaitForMmas:
+class WaitForMmas(Record, frozen=True):
     """A wait for MMAs in flight, before a statement; directly `behind` it, where that is the last of these MMAs."""
 
     at: Stmt
@@ -263,8 +252,7 @@ class WaitForMmas:
     behind: bool = False
 
 
-@dataclass(frozen=True)
-class InOrder(Schedule):
+class InOrder(Schedule, frozen=True):
     """Iterations in order, but for vectors that are prefetched, and MMAs that are in flight until they are needed.
 
     All threads prefetch the one-dimensional tiles of `copies`, and values they need: the next iteration's loads start,
@@ -312,8 +300,7 @@ class InOrder(Schedule):
         return "; ".join(part for part, named in zip(parts, (vectors, mmas), strict=True) if named)
 
 
-@dataclass(frozen=True)
-class PrologueLoads:
+class PrologueLoads(Record, frozen=True):
     """Prologue loads of a producer: the copies, and the statement before which all consumers wait for them."""
 
     loads: tuple[Copy, ...]
@@ -323,8 +310,7 @@ class PrologueLoads:
         return ", ".join(load.dst.buffer.name for load in self.loads)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MmaInFlight(Schedule):
+class MmaInFlight(Schedule, frozen=True, kw_only=True):
     """Iterations whose last MMAs, `last`, are in flight during `before` of the next one.
 
     The shared tiles that `before` writes for them are `written`; each has two stages. Where the operand that it writes
@@ -358,8 +344,7 @@ class MmaInFlight(Schedule):
         return f"{results} of the previous iteration in flight, while {names} is written"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PingPong(Schedule):
+class PingPong(Schedule, frozen=True, kw_only=True):
     """Iterations that two warpgroups take alternately (ping-pong), except for the last GEMM, whose columns they share.
 
     An iteration consists of `before`, `own_mmas`, `between` and `store`, a copy of their result to a shared tile, which
@@ -401,8 +386,7 @@ class PingPong(Schedule):
         return f"{self.store.src.buffer.name} by one warpgroup per iteration, {self.second.c.buffer.name} by both"
 
 
-@dataclass(frozen=True)
-class LptOrder:
+class LptOrder(Record, frozen=True):
     """Blocks start from the last of the grid's first index, in groups of `least` of the other indices, or of a wave."""
 
     least: int
@@ -419,8 +403,7 @@ def round_up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-@dataclass(frozen=True)
-class Persistent:
+class Persistent(Record, frozen=True):
     """A persistent kernel: blocks loop over tiles, from a `queue` or statically assigned.
 
     `work`: the values that select a tile, and that its iterations need; a producer that fetches a tile publishes them.
@@ -457,8 +440,7 @@ def _with_flags(values: tuple[Var, ...], count: int) -> int:
     return round_up(count * (max(1, round_up(end, widest)) + 1), BARRIER_BYTES)
 
 
-@dataclass(frozen=True)
-class EarlyExit:
+class EarlyExit(Record, frozen=True):
     """Early exit of blocks that would write nothing: where `condition` holds, after the statements `before`."""
 
     before: tuple[Stmt, ...]
@@ -468,8 +450,7 @@ class EarlyExit:
         return "exits immediately"
 
 
-@dataclass(frozen=True)
-class RegisterShares:
+class RegisterShares(Record, frozen=True):
     """The registers per thread of the producer's warpgroup, and of the consumers'."""
 
     producer: int
@@ -479,8 +460,7 @@ class RegisterShares:
         return f"{self.producer} in the producer's warpgroup, {self.consumer} in the others"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PackedDot:
+class PackedDot(Record, frozen=True, kw_only=True):
     """A packed dot product that a loop adds to `sum`: four 2-bit numbers of `packed` times four int8 of `tile`.
 
     `less` is subtracted from each 2-bit number. `in_total`: only the total of a row's elements is read, so that terms
@@ -497,8 +477,7 @@ class PackedDot:
         return f"four of `{self.packed.name}` with four of `{self.tile.name}`"
 
 
-@dataclass(frozen=True)
-class Hazard:
+class Hazard(Record, frozen=True):
     """The reason of a barrier: other threads have accessed the tile `buffer`; `kind` is "written" or "read".
 
     Its memory is then `taken_over` by another tile, or the tile itself is used again: `overwritten`, if it was written
@@ -507,8 +486,8 @@ class Hazard:
 
     buffer: str
     kind: str
-    taken_over: bool = field(default=False, repr=False)
-    overwritten: bool = field(default=False, repr=False)
+    taken_over: bool = False
+    overwritten: bool = False
 
     @property
     def raw(self) -> bool:
@@ -521,8 +500,7 @@ class Hazard:
         return "WAR" if self.kind == "read" else "RAW" if self.raw else "WAW"
 
 
-@dataclass(frozen=True)
-class PartBarrier:
+class PartBarrier(Record, frozen=True):
     """A barrier of the threads that take a branch, which ends `hazards` among them.
 
     They are whole warps, `threads` in all, which synchronise at named barrier `number`; or, where that is 0, the
@@ -535,8 +513,7 @@ class PartBarrier:
     lanes: int = 0
 
 
-@dataclass(frozen=True)
-class Multiple:
+class Multiple(Record, frozen=True):
     """A run-time condition: `value` is a multiple of `of`."""
 
     value: Expr

@@ -1,6 +1,5 @@
 """Decisions about shared memory: what is in it besides the user's tiles, what is aliased, and the budget."""
 
-from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
 
@@ -8,11 +7,11 @@ from tile2cu.core.dtype import DType
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 
 
-@dataclass(frozen=True)
-class Staging:
+class Staging(Record, frozen=True):
     """A shared tile through which a fragment, or its transpose, is stored by TMA. Shape in elements.
 
     It may alias another tile, `where`, that is not live any more.
@@ -26,8 +25,7 @@ class Staging:
     transposed: bool = False
 
 
-@dataclass(frozen=True)
-class Workspace:
+class Workspace(Record, frozen=True):
     """Shared memory in which warps exchange partial results of a reduction or a scan, or the votes of a block.
 
     `extents` is the shape of the exchanged values of `dtype`; a reduction has one set from each of `warps` warps, a
@@ -74,8 +72,7 @@ def workspace_name(result: str) -> str:
     return f"__{result}_workspace"
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Record, frozen=True):
     """Shared tiles that are live between two lines of the user's file."""
 
     tiles: tuple[str, ...]
@@ -83,8 +80,7 @@ class Part:
     last_line: int
 
 
-@dataclass(frozen=True)
-class Aliasing:
+class Aliasing(Record, frozen=True):
     """Aliased parts of shared memory: their tiles have disjoint lifetimes.
 
     No tile of one part is live while one of another is. The workspaces of reductions, each of which begins with a
@@ -115,8 +111,7 @@ ACTIVE_ROW = "active_iterations"  # the same for the active iterations that a pr
 BARRIERS = "barriers"  # the budget's row for the barriers of a producer's pipeline
 
 
-@dataclass(frozen=True)
-class SharedBudget:
+class SharedBudget(Record, frozen=True):
     """The shared-memory budget of a block, in bytes: each tile with all its stages, and the total.
 
     `aliased`: first and last offset of the memory that tiles of several lifetimes share; empty without aliasing.
@@ -125,7 +120,7 @@ class SharedBudget:
     tiles: tuple[tuple[str, int], ...]
     total: int
     limit: int
-    aliased: tuple[int, ...] = field(default=(), repr=False)
+    aliased: tuple[int, ...] = ()
 
 
 class TooLarge(Tile2CuError):

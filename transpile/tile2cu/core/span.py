@@ -1,10 +1,9 @@
 """Locations in the user's Python file."""
 
-from dataclasses import dataclass
+from tile2cu.core.record import Record
 
 
-@dataclass(frozen=True, order=True)
-class Span:
+class Span(Record, frozen=True, order=True):
     """A location in a source file.
 
     `file` is the name as the user gave it; `line` and `column` count from 1; `end_column` is one past the last

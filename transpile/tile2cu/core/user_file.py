@@ -2,16 +2,15 @@
 
 import ast
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Number
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 
 
-@dataclass(frozen=True, kw_only=True)
-class Constant:
+class Constant(Record, frozen=True, kw_only=True):
     """A static number with a name in the user's file, printed as a named constant.
 
     `formula` is the Python text it came from, empty for an argument; `computed` the same as an expression of other
@@ -40,8 +39,7 @@ class Constant:
         return frozenset(part.id for part in ast.walk(ast.parse(self.formula)) if isinstance(part, ast.Name))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decided:
+class Decided(Record, frozen=True, kw_only=True):
     """A comparison of static numbers that holds: where it does not, the file gives another program, or none.
 
     `found` is what the file's own comparison gave: the condition is that, or its opposite. `asserted` comparisons are
@@ -55,8 +53,7 @@ class Decided:
     message: str = ""
 
 
-@dataclass(frozen=True)
-class Derived:
+class Derived(Record, frozen=True):
     """A size that the user's file computes from others before the kernel, by its name: `blocks = T.ceildiv(n, 128)`."""
 
     name: str
@@ -65,8 +62,7 @@ class Derived:
     formula: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class UserCode:
+class UserCode(Record, frozen=True, kw_only=True):
     """Inline user code in C++ (T.import_source, `prelude` of T.Kernel), kept unchanged."""
 
     text: str
@@ -74,8 +70,7 @@ class UserCode:
     span: Span
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(Record, frozen=True, kw_only=True):
     """The user's file. `name` has no folder, so that no path reaches the output.
 
     `imports` are the files next to it that were read for the kernel: (path relative to it, sha256), in order of names.
@@ -83,7 +78,7 @@ class Source:
 
     name: str
     sha256: str
-    text: str = field(repr=False)
+    text: str
     imports: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -4,8 +4,9 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.uses import declares, statements
 from tile2cu.core.decisions import INSTRUCTION, PERSISTENT, SHARED_BUDGET, STAGES
@@ -14,6 +15,7 @@ from tile2cu.core.expr import Var
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import Gemm, Launch, Let, Program, walk_stmts
+from tile2cu.core.record import Record
 from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.debugging import debugging
@@ -50,8 +52,7 @@ __all__ = ["Emitted", "Resolved", "emit_kernel", "with_namespaces", "walk_stmts"
 _WORD = re.compile(r"[A-Za-z]\w*")
 
 
-@dataclass(frozen=True)
-class Emitted:
+class Emitted(Record, frozen=True):
     """The files of one kernel: name to text. `kernel` names it; `source` is the kernel's own text.
 
     `warnings` are about the kernel in the Python file; the files do not depend on them.

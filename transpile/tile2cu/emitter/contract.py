@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from textwrap import TextWrapper
 
 from tile2cu.analysis.sync_calls import syncs_grid
@@ -14,6 +13,7 @@ from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import ENVIRONMENT, EmitOptions, Tool
 from tile2cu.core.program import BindTensor, Buffer, Program
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution, masked
 from tile2cu.emitter.formula import formula_lines
@@ -53,8 +53,7 @@ def _command(words: str) -> list[str]:
     return [line.replace("\0", " ") for line in filled.wrap(kept)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Heads:
+class Heads(Record, frozen=True, kw_only=True):
     """The comment lines above the source, the whole contract; and above the header: the formula and the arguments."""
 
     source: tuple[str, ...]

@@ -1,7 +1,6 @@
 """Several kernels under one C entry: which arguments it takes, what guards each kernel, and the fallbacks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from tile2cu.core.decisions import TMA_IF
@@ -10,6 +9,7 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Expr, Named, Var, static_value, walk
 from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import Buffer, Program
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.render import render_dispatch
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
@@ -23,8 +23,7 @@ from tile2cu.styles.base.names import Names
 from tile2cu.targets import Target
 
 
-@dataclass(frozen=True)
-class _Special:
+class _Special(Record, frozen=True):
     """An entry with its kernel. `fixed` are the sizes that are compiled into it."""
 
     entry: Entry

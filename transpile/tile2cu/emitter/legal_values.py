@@ -1,13 +1,13 @@
 """Which values of tile parameters the rules take, in words: of what they must be multiples, and what must fit."""
 
 from collections.abc import Container, Iterator, Set
-from dataclasses import dataclass
 
 from tile2cu.analysis.uses import is_per_thread, statements
 from tile2cu.core.decisions import INSTRUCTION, PIPELINE, SHARED_BUDGET
 from tile2cu.core.expr import Expr, Named, walk
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Program
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Pipeline
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
@@ -15,8 +15,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.targets.partition import LEAST_ROWS, WGMMA_ROWS, columns_of, least_k
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Tile:
+class _Tile(Record, frozen=True, kw_only=True):
     """A GEMM on tensor cores: its extents, and the smallest shape of its types that tensor cores take."""
 
     m: "_Extent"
@@ -26,8 +25,7 @@ class _Tile:
     on_wgmma: bool
 
 
-@dataclass(frozen=True)
-class _Extent:
+class _Extent(Record, frozen=True):
     """The extent of a tile in words, and the numbers that it has by their names in the user's file."""
 
     text: str

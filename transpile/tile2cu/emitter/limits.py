@@ -1,11 +1,11 @@
 """The sizes that a launcher takes: each limit as the check that it makes, and in the words of the head of the file."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.bounds import Bounds, factors
 from tile2cu.analysis.linear import Linear
 from tile2cu.core.expr import Binary, Call, Expr, binary, static_value, walk
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.tma import block_threads, distinct
 from tile2cu.plan.requirements import required_multiples
@@ -27,8 +27,7 @@ from tile2cu.styles.base.view import Limit
 from tile2cu.styles.base.vocabulary import FITS_INT, MAX_GRID_YZ, TILE_COUNT_FITS_INT
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Record, frozen=True):
     """A launch whose kernel is written: what the launcher needs of it."""
 
     resolved: Resolved

@@ -1,7 +1,6 @@
 """Where GEMMs and sums accumulate, where values are rounded, what is approximated, and the order of sums."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import buffers_written, expressions
 from tile2cu.analysis.uses import statements, users
@@ -25,6 +24,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
 )
+from tile2cu.core.record import Record
 from tile2cu.plan.mfma_steps import steps_of
 from tile2cu.plan.resolved import Resolved
 
@@ -89,8 +89,7 @@ _EXACT = frozenset(("cast", "reinterpret", "if_then_else", "infinity", "max", "m
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Numerics:
+class Numerics(Record, frozen=True, kw_only=True):
     """The numerics of a kernel; element types by name.
 
     `rounded` is what takes values of a wider type: (tensor, tile or variable, type, Python line). `computed` is what

@@ -1,7 +1,8 @@
 """The struct of what the launcher and the kernels both compute from the sizes."""
 
 from collections.abc import Set
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.chooser.numbers import Unknown, key_of, number
 from tile2cu.core.expr import Expr

@@ -1,7 +1,6 @@
 """What the kernel would be with the values next to those of its tile parameters: the rules decide it with each."""
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tile2cu.analysis.uses import count, statements
@@ -18,6 +17,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Buffer, Gemm, Loop, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.shared_memory import SharedBudget, TooLarge
 from tile2cu.core.user_file import Constant
 from tile2cu.emitter.legal_values import decides_in_python, depends, legal_values, sized_extents
@@ -42,8 +42,7 @@ class Held(NamedTuple):
 Write = Callable[[tuple[Resolved, ...]], tuple[Held, ...]]
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Record, frozen=True):
     """A parameter, its value, and the next values that it may have; whether it is a number of `stages`."""
 
     name: str
@@ -52,8 +51,7 @@ class Setting:
     stages: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Design:
+class Design(Record, frozen=True, kw_only=True):
     """What is decided about a kernel: `traits` by what they are called, stages of its pipelines, and what it takes.
 
     `shared` are the bytes of shared memory per block, `registers` those per thread for tiles, next to those for

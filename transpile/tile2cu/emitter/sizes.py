@@ -1,8 +1,9 @@
 """The sizes of a kernel that its text names: the user's, pipelines' depths, threads, and registers."""
 
 from collections.abc import Collection, Iterator, Set
-from dataclasses import replace
 from pathlib import PurePath
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (

@@ -1,12 +1,10 @@
 """What a template may see: flat, frozen, strings and tuples only."""
 
-from dataclasses import dataclass
-
+from tile2cu.core.record import Record
 from tile2cu.styles.base.view import NO_SECTION, Declaration, KernelParts, Section
 
 
-@dataclass(frozen=True)
-class HostView:
+class HostView(Record, frozen=True):
     """The C interface: what a call may be, what it needs, and the launch.
 
     `params` are the launcher's, `defined_params` the same without the names that its text does not use; `sizes` those
@@ -33,8 +31,7 @@ class HostView:
     shared: str = ""  # the bytes of shared memory that devices of the target's architecture may lack
 
 
-@dataclass(frozen=True)
-class HostLaunch:
+class HostLaunch(Record, frozen=True):
     """One launch of the launcher: `namespace` is its kernel's, empty where the text has one kernel."""
 
     namespace: str
@@ -45,8 +42,7 @@ class HostLaunch:
     tiles: tuple[Declaration, ...] = ()  # in the place of the grid of a persistent kernel
 
 
-@dataclass(frozen=True)
-class KernelView:
+class KernelView(Record, frozen=True):
     """A whole .cu or .hip file and its header.
 
     `sizes` are those that several launches share, none where there is one; `pasted` is C++ of the user's own.
@@ -78,8 +74,7 @@ class KernelView:
     debugging: tuple[str, ...] = ()  # where to look if a result is wrong
 
 
-@dataclass(frozen=True)
-class LaunchView:
+class LaunchView(Record, frozen=True):
     """One kernel of the source, what it depends on, and what a block does.
 
     `function` is its name; `namespace` and `title` are empty where the text has one kernel.
@@ -103,8 +98,7 @@ class LaunchView:
     on_host: frozenset[str] = frozenset()  # the names that compilations for the host see of a functor
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Record, frozen=True):
     """A member of a struct."""
 
     type: str
@@ -114,8 +108,7 @@ class Member:
         return f"{self.type} {self.name}"
 
 
-@dataclass(frozen=True)
-class DispatchEntryView:
+class DispatchEntryView(Record, frozen=True):
     """A row of a dispatch table: `guard` is what must hold of the call, `sizes` and `arguments` are its members."""
 
     name: str
@@ -126,8 +119,7 @@ class DispatchEntryView:
     arguments: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class DispatchView:
+class DispatchView(Record, frozen=True):
     """NAME_dispatch.cpp and its header. `queried` are the parameters that queries take, without tensors."""
 
     name: str
@@ -142,8 +134,7 @@ class DispatchView:
     entries: tuple[DispatchEntryView, ...]
 
 
-@dataclass(frozen=True)
-class TestTensorView:
+class TestTensorView(Record, frozen=True):
     """A tensor of a test: `extents` and `strides` are lists of C++ expressions over the sizes."""
 
     name: str
@@ -153,8 +144,7 @@ class TestTensorView:
     written: bool
 
 
-@dataclass(frozen=True)
-class TestView:
+class TestView(Record, frozen=True):
     """NAME_test.cpp. `params` are the reference's, without the sizes; `arguments` what the launcher is given for them,
     `reference_arguments` what the reference is."""
 
@@ -190,8 +180,7 @@ class TestView:
         return (*self.params, *self.size_params)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShimTensorView:
+class ShimTensorView(Record, frozen=True, kw_only=True):
     """A tensor of a shim: its element type as others name it, and its extents as C++ over the sizes."""
 
     name: str
@@ -206,8 +195,7 @@ class ShimTensorView:
     extents: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShimScalarView:
+class ShimScalarView(Record, frozen=True, kw_only=True):
     """A scalar of a shim: the launcher's type, and the widest one of its kind, which the shim takes."""
 
     name: str
@@ -215,8 +203,7 @@ class ShimScalarView:
     wide: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShimSizeView:
+class ShimSizeView(Record, frozen=True, kw_only=True):
     """A run-time size, and its position in a tensor's shape; `tensor` is empty where it is in none."""
 
     name: str
@@ -224,8 +211,7 @@ class ShimSizeView:
     dim: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShimView:
+class ShimView(Record, frozen=True, kw_only=True):
     """A shim. `params` are the launcher's tensors and scalars in order, `schema` torch's, `device` DLPack's."""
 
     name: str

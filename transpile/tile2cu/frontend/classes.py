@@ -1,9 +1,9 @@
 """Classes of a file: plain constants, dataclasses, and the autograd functions that drive kernels."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import libcst as cst
+from msgspec.structs import replace
 
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, did_you_mean

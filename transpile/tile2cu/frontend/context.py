@@ -9,6 +9,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Role, Var, binary, children, negated, walk
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.core.user_file import Constant, Decided, Derived
 from tile2cu.frontend.limits import Budget
@@ -51,8 +52,7 @@ class Constants:
 DEFAULT_OF = "default of"  # how a value was found that another function has for a parameter of this name
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Record, frozen=True):
     """A value for a parameter from the file itself; `how` states what is at `span`: a call, a default, an option."""
 
     value: object

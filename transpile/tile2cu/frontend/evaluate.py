@@ -4,9 +4,9 @@ import ast
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import libcst as cst
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Role, Var

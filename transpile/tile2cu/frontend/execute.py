@@ -1,11 +1,12 @@
 """The executor of plain Python: bodies of factories and helpers, which run to completion at transpile time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import libcst as cst
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Expr
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.frontend import builtins, imports, managers, modules, operators
 from tile2cu.frontend.assign import bind_target, unpack
@@ -32,16 +33,14 @@ from tile2cu.frontend.values import (
 )
 
 
-@dataclass(frozen=True)
-class Return:
+class Return(Record, frozen=True):
     """A `return` statement was reached; `place` is that of one in a kernel."""
 
     value: object
     place: Span | None = None
 
 
-@dataclass(frozen=True)
-class Jump:
+class Jump(Record, frozen=True):
     """A `break` or `continue` statement was reached."""
 
     leave: bool

@@ -1,13 +1,13 @@
 """Which functions of a file are kernels: factories, eager functions and module-level prim_funcs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
 import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.execute import statements
@@ -25,8 +25,7 @@ class Form(Enum):
     PRIM_FUNC = "prim_func"  # a prim_func at module level
 
 
-@dataclass(frozen=True, eq=False)
-class Kernel:
+class Kernel(Record, frozen=True, eq=False):
     """A kernel of the file; `name` is the outermost function's."""
 
     name: str

@@ -6,9 +6,9 @@ helpers; the rest is read only to find a call of a factory whose sizes were left
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import libcst as cst
+from msgspec.structs import replace
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.frontend import classes, execute

@@ -3,8 +3,9 @@
 import functools
 import posixpath
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.files import python_text

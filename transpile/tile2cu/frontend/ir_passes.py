@@ -6,8 +6,9 @@ asks for other nodes is rejected, since only TVM has them.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault

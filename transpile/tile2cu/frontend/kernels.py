@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import libcst as cst
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, DType
 from tile2cu.core.errors import Tile2CuError

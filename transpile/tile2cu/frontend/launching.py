@@ -5,10 +5,11 @@ Such a driver is run up to its last kernel's definition: what follows launches t
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import libcst as cst
+from msgspec.structs import replace
 
+from tile2cu.core.record import Record
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.execute import run_body, statements
@@ -17,8 +18,7 @@ from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Builtin, Function, FunctionKind
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Driver:
+class Driver(Record, frozen=True, kw_only=True, eq=False):
     """The body of a function that launches its kernels: up to the last definition of one, and what follows."""
 
     defining: Sequence[cst.CSTNode]

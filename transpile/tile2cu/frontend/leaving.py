@@ -1,6 +1,6 @@
 """T.thread_return(): what is behind it is not done by the threads that leave, which is what an `if` states."""
 
-from dataclasses import dataclass, replace
+from msgspec.structs import replace
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import If, Loop, Parallel, Stmt, While, walk_stmts
@@ -8,8 +8,7 @@ from tile2cu.core.program import If, Loop, Parallel, Stmt, While, walk_stmts
 Body = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Leave(Stmt):
+class Leave(Stmt, frozen=True, kw_only=True):
     """A thread is done. No Program has it: see without_leaves."""
 
 

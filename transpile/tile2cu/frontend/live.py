@@ -6,11 +6,13 @@ be read from the file's own driver.
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from types import FunctionType, ModuleType
 
+from msgspec import field
+
 from tile2cu.core.dtype import BY_NAME, DType
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.frontend import language, modules
 from tile2cu.frontend.attributes import policy
@@ -26,8 +28,7 @@ _TORCH_DTYPE = ("torch", "dtype")
 _SCALARS = (bool, int, float, str, type(None))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Live:
+class Live(Record, frozen=True, kw_only=True):
     """What a running program knows of a call.
 
     `shapes` are those of the call's tensors, by parameter; `names` the global names of the kernel's module, as Python

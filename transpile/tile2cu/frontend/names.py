@@ -5,27 +5,29 @@ to be unused. Here every used constant gets its own name back where it can, and 
 and for the arguments: a tensor's extent may have the name of a number that the kernel computes.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar, cast
+
+from msgspec import field
+from msgspec.structs import replace
 
 from tile2cu.analysis.uses import declares
 from tile2cu.core.expr import Expr, Named, Role, Var
+from tile2cu.core.fields import fields_of
 from tile2cu.core.program import Buffer, Launch, Range, Region, Scope, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.user_file import Constant
 
 T = TypeVar("T")
 _OWN_NAMES = (Role.SIZE, Role.SCALAR)  # variables that are arguments: callers know them by name
 
 
-@dataclass(frozen=True)
-class Naming:
+class Naming(Record, frozen=True):
     """New names, for those that change."""
 
     constants: Mapping[str, str]
     variables: Mapping[str, str]
-    _seen: dict[int, tuple[object, object]] = field(default_factory=dict, repr=False)
+    _seen: dict[int, tuple[object, object]] = field(default_factory=dict)
 
     def apply(self, value: T) -> T:
         """A value of the program with the new names; what does not change stays the same object."""
@@ -43,12 +45,11 @@ class Naming:
 
     def _renamed(self, value: Expr | Stmt | Buffer | Region | Range | Launch) -> object:
         changes: dict[str, object] = {}
-        for item in dataclasses.fields(value):
-            old = getattr(value, item.name)
-            new = self._name(value, old) if item.name == "name" else self._applied(old)
+        for name, old in fields_of(value).items():
+            new = self._name(value, old) if name == "name" else self._applied(old)
             if new is not old:
-                changes[item.name] = new
-        return dataclasses.replace(value, **changes) if changes else value  # type: ignore[arg-type]
+                changes[name] = new
+        return replace(value, **changes) if changes else value
 
     def _name(self, value: object, name: str) -> str:
         match value:

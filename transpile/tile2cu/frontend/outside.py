@@ -1,8 +1,11 @@
 """What the front end may ask of the world outside the user's file: the files next to it, and facts of the device."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 
+from msgspec import field
+from msgspec.structs import replace
+
+from tile2cu.core.record import Record
 from tile2cu.frontend import host
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.imports import Reader
@@ -13,8 +16,7 @@ from tile2cu.frontend.values import Arguments, Function
 from tile2cu.targets import SM80, Target
 
 
-@dataclass(frozen=True)
-class Outside:
+class Outside(Record, frozen=True):
     """The files next to the user's file, the device, the variables of the environment that are given, and the program
     that calls the kernel, if one runs.
     """

@@ -7,7 +7,8 @@ branch, the kernel stays whole, and its blocks wait for one another.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.effects import effects_of

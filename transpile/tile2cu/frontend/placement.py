@@ -7,7 +7,8 @@ tensor's own shape.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import (

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tile2cu.core.errors import Tile2CuError, require_one_kernel
 from tile2cu.core.expr import Var

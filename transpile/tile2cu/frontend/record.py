@@ -4,12 +4,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypedDict
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import BindTensor, Buffer, Launch, Reduction, Scope, Stmt, walk_stmts
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.core.user_file import UserCode
 from tile2cu.frontend.fault import Fault
@@ -31,8 +34,7 @@ class StmtFields(TypedDict):
     trailing: str
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Record, frozen=True):
     """The location of a statement, and the user's comments on it."""
 
     span: Span
@@ -61,8 +63,7 @@ class _OpenLaunch:
     least_blocks: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Position:
+class Position(Record, frozen=True, eq=False):
     """A place in a block of statements."""
 
     block: list[Stmt]

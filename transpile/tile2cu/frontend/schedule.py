@@ -12,6 +12,7 @@ from types import MappingProxyType
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Role, Var, binary, int_const, static_value
 from tile2cu.core.program import Assign, Declare, Stmt
+from tile2cu.core.record import Record
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.lets import let
@@ -22,8 +23,7 @@ from tile2cu.frontend.record import Place, Position
 from tile2cu.frontend.values import Builtin
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(Record, frozen=True):
     """The order of the tiles: lines of `primary` tiles, `lines` of them, `width` to a panel."""
 
     primary: Expr
@@ -37,8 +37,7 @@ class Order:
         return binary("*", self.primary, self.lines)
 
 
-@dataclass(frozen=True, eq=False)
-class _Panel:
+class _Panel(Record, frozen=True, eq=False):
     """The values that a tile's coordinates are computed from, and the loop in which they hold."""
 
     block: list[Stmt]

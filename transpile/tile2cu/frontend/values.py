@@ -6,16 +6,18 @@ NamedInt or NamedFloat: a number that also knows how it is written. What is know
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import libcst as cst
+from msgspec import field
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, INT64, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, Const, Expr, Load, Named, Unary, Var, int_const, static_value, walk
 from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.scope import Env
@@ -50,8 +52,7 @@ class FunctionKind(Enum):
     MACRO = "macro"
 
 
-@dataclass(frozen=True, eq=False)
-class Function:
+class Function(Record, frozen=True, eq=False):
     """A `def` or a lambda of the user's file, with the scope that it closes over."""
 
     name: str
@@ -72,8 +73,7 @@ class Function:
         return self.node
 
 
-@dataclass(frozen=True, eq=False)
-class Opaque:
+class Opaque(Record, frozen=True, eq=False):
     """A value that only running the file would give. Harmless until something needs it.
 
     `reason` is the diagnostic of the statement that could not be evaluated, if that is why; `help` states how else the
@@ -86,22 +86,19 @@ class Opaque:
     help: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Namespace:
+class Namespace(Record, frozen=True, eq=False):
     """A module that the front end knows: `tilelang.language`, `math`, `torch` and so on."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
+class Layout(Record, frozen=True, eq=False):
     """`T.Layout(shape, function)`: where the element of each index is."""
 
     function: "Function"
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(Record, frozen=True):
     """A layout of a tensor in global memory.
 
     `extents` are those of the layout's coordinates, `unchanged` the number of leading dimensions it leaves alone.
@@ -112,8 +109,7 @@ class Placement:
     unchanged: int
 
 
-@dataclass(frozen=True)
-class Placed(Load):
+class Placed(Load, frozen=True):
     """An element of a placed tensor: `indices` say where it is, `logical` are the user's.
 
     `inside` is the condition that there is such an element, None where that is certain.
@@ -123,16 +119,14 @@ class Placed(Load):
     inside: Expr | None = None
 
 
-@dataclass(frozen=True)
-class Padded(Load):
+class Padded(Load, frozen=True):
     """An element of a tensor that T.annotate_safe_value is about: `otherwise` unless it is `inside`."""
 
     inside: Expr = Const(BOOL, True)
     otherwise: Expr = Const(FLOAT32, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Deferred:
+class Deferred(Record, frozen=True, eq=False):
     """A module next to the user's file, or a name in it (None: the module itself), before it is needed.
 
     `folder` is relative to the user's file, `module` its dotted name. `absolute`: no dot is before it, and the
@@ -145,38 +139,33 @@ class Deferred:
     absolute: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class NodeKind:
+class NodeKind(Record, frozen=True, eq=False):
     """A class of TVM's nodes, as `tvm.tirx.Evaluate`."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
-class Node:
+class Node(Record, frozen=True, eq=False):
     """A node of a prim_func as a pass of the file sees it; without `fields` one that nothing is known of."""
 
     kind: str
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class Body:
+class Body(Record, frozen=True, eq=False):
     """`prim_func.body`, before or after passes."""
 
     of: Function
 
 
-@dataclass(frozen=True, eq=False)
-class TorchTensor:
+class TorchTensor(Record, frozen=True, eq=False):
     """A tensor of the driver: its shape and type are known, its elements are not."""
 
     shape: tuple[object, ...]
     dtype: object
 
 
-@dataclass(frozen=True, eq=False)
-class Class:
+class Class(Record, frozen=True, eq=False):
     """A class of the user's file. `fields` are its annotated names, in order; `foreign`: a base is not in the file."""
 
     name: str
@@ -185,8 +174,7 @@ class Class:
     foreign: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Instance:
+class Instance(Record, frozen=True, eq=False):
     """An object of a class of the file, or a substitute for a library's: its attributes, which may be set."""
 
     name: str
@@ -194,8 +182,7 @@ class Instance:
     of: Class | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Builtin:
+class Builtin(Record, frozen=True, eq=False):
     """A function that the front end carries out itself.
 
     `run` takes the context first, then the call's arguments. `name` is as users write it.
@@ -205,16 +192,14 @@ class Builtin:
     run: Callable[..., object]
 
 
-@dataclass(frozen=True, eq=False)
-class Jit:
+class Jit(Record, frozen=True, eq=False):
     """`tilelang.jit(...)`, a decorator. With `own_barriers` the user writes all barriers."""
 
     out_idx: object = None
     own_barriers: bool = False
 
 
-@dataclass(frozen=True)
-class TensorType:
+class TensorType(Record, frozen=True):
     """`T.Tensor(shape, dtype)` as an annotation, or as a view of another tensor's `data`."""
 
     shape: tuple[Expr, ...]
@@ -230,8 +215,7 @@ class TensorType:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Handle:
+class Handle(Record, frozen=True, eq=False):
     """A parameter of type T.handle, before T.match_buffer states what it is."""
 
     name: str
@@ -239,24 +223,21 @@ class Handle:
     comment: str = ""
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(Record, frozen=True):
     """`start:stop` in a subscript; None where it is left out."""
 
     start: object
     stop: object
 
 
-@dataclass(frozen=True, eq=False)
-class View:
+class View(Record, frozen=True, eq=False):
     """`buffer[...]` with at least one slice: an index or an Interval a dimension."""
 
     buffer: Buffer
     items: tuple[object, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class TileValue:
+class TileValue(Record, frozen=True, eq=False):
     """An expression of tiles, before it is written to one: `element` gives the value at indices.
 
     `of_rows`: a vector with one value for each row of a tile, as a reduction of rows gives.
@@ -268,8 +249,7 @@ class TileValue:
     of_rows: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Lanes:
+class Lanes(Record, frozen=True, eq=False):
     """A short vector of one thread, as `T.Ramp(i, 1, 4)` and what is at such an index: its elements.
 
     `made_of` are the narrower elements whose bits they are, if they are words of such.
@@ -279,66 +259,57 @@ class Lanes:
     made_of: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Transposed:
+class Transposed(Record, frozen=True, eq=False):
     """`T.transpose(tile)`, an operand of T.gemm."""
 
     of: object
 
 
-@dataclass(frozen=True, eq=False)
-class PipelineFrame:
+class PipelineFrame(Record, frozen=True, eq=False):
     """`T.pipeline()`, before `with` enters it."""
 
     num_stages: int
 
 
-@dataclass(frozen=True, eq=False)
-class Reducer:
+class Reducer(Record, frozen=True, eq=False):
     """`T.comm_reducer(...)`: `combine` is the function of two values; `kind` its name where it is a common one."""
 
     kind: str
     combine: Function
 
 
-@dataclass(frozen=True, eq=False)
-class AttrFrame:
+class AttrFrame(Record, frozen=True, eq=False):
     """`T.attr(...)`, before `with` enters it: what T.tvm_thread_allreduce does inside, or a hint."""
 
     reducer: Reducer | None
     asynchronous: bool = False  # whether stores inside are copies by cp.async
 
 
-@dataclass(frozen=True, eq=False)
-class GroupFrame:
+class GroupFrame(Record, frozen=True, eq=False):
     """`T.ws(...)` of some warpgroups, before `with` enters it."""
 
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class IfFrame:
+class IfFrame(Record, frozen=True, eq=False):
     """`T.If(condition)`, before `with` enters it: inside are `with T.Then():` and `with T.Else():`."""
 
     condition: object
 
 
-@dataclass(frozen=True, eq=False)
-class BranchFrame:
+class BranchFrame(Record, frozen=True, eq=False):
     """`T.Then()` or `T.Else()`, before `with` enters it."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
-class WhileFrame:
+class WhileFrame(Record, frozen=True, eq=False):
     """`T.While(condition)`, before `with` enters it."""
 
     condition: object
 
 
-@dataclass(frozen=True, eq=False)
-class KernelFrame:
+class KernelFrame(Record, frozen=True, eq=False):
     """`T.Kernel(...)`, before `with` enters it."""
 
     grid: tuple[Expr, ...]
@@ -347,8 +318,7 @@ class KernelFrame:
     threads_of: str = ""  # the argument that is the number of threads
 
 
-@dataclass(frozen=True, eq=False)
-class LoopFrame:
+class LoopFrame(Record, frozen=True, eq=False):
     """`T.serial(...)`, `T.Parallel(...)` and so on, before `for` enters it."""
 
     kind: str
@@ -359,8 +329,7 @@ class LoopFrame:
     laid_out: bool = False  # T.Parallel with a `loop_layout`
 
 
-@dataclass(frozen=True, eq=False)
-class Allocation:
+class Allocation(Record, frozen=True, eq=False):
     """`T.alloc_*(...)`, before an assignment names it."""
 
     shape: tuple[Expr, ...]
@@ -382,8 +351,7 @@ class OutputTensor:
     dtype: DType
 
 
-@dataclass(frozen=True)
-class Arguments:
+class Arguments(Record, frozen=True):
     """The arguments of a call, evaluated."""
 
     positional: tuple[object, ...]

@@ -8,10 +8,10 @@ after each pass that changed it.
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tile2cu.analysis.rewrites import Change, violations
 from tile2cu.core.program import Launch
+from tile2cu.core.record import Record
 from tile2cu.passes.clear_in_gemm import overwriting_gemms
 from tile2cu.passes.collapse_loops import joined_loops
 from tile2cu.passes.dead_code import without_unused
@@ -47,8 +47,7 @@ class RejectedPass(UserWarning):
 Watch = Callable[[str, Launch, Launch], None]  # called with a pass's name, and the launch before and after it
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(Record, frozen=True):
     """Inputs of a pass: the target, and whether the user writes all barriers between shared-memory accesses."""
 
     target: Target
@@ -59,8 +58,7 @@ def _always(needs: Needs) -> bool:
     return True
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pass:
+class Pass(Record, frozen=True, kw_only=True):
     """A rewrite of a launch: `run` returns the same launch, or None, where it does not apply.
 
     `claims` are changes that are legal for a reason which dependences do not show.

@@ -4,7 +4,7 @@
 Another block may write the element while the threads of this one read it, each at its own time.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.reach import decisions
 from tile2cu.analysis.uniformity import BLOCK_MEMORY, MEMORY, Uniformity, uniformity_of

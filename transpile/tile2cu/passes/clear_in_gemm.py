@@ -1,6 +1,6 @@
 """Accumulators that are cleared for the next MMA of them: the MMA overwrites them instead."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import used_by_itself, viewed
 from tile2cu.analysis.effects import may_leave

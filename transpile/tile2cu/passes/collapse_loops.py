@@ -1,6 +1,6 @@
 """Serial loops around or inside of an elementwise loop, over the elements of a tile: one loop over all of them."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import element_accesses, parts_of
 from tile2cu.analysis.dependence import is_parallel

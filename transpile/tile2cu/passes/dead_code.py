@@ -1,6 +1,6 @@
 """Unused tiles and named values: a compiler warns of them, and a reader looks for their use."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.lifetimes import buffers_in
 from tile2cu.core.expr import ARITHMETIC, Address, Call, Expr, Var, variables_in, walk

@@ -1,8 +1,9 @@
 """Branches on the thread, distributed over statements: more threads run tile operations, the rest stays conditional."""
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.control import steps

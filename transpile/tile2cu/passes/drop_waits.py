@@ -1,7 +1,8 @@
 """The user's waits and setmaxnreg, where the target or the kernel needs none."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.sync_calls import (
     START_KERNELS,

@@ -5,7 +5,8 @@ element itself.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import parts_of
 from tile2cu.analysis.uses import declared_in, statements
@@ -13,6 +14,7 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, joined, static_value, walk
 from tile2cu.core.program import Buffer, Loop, Parallel, Stmt, Store, While
 from tile2cu.core.rebuild import Body, Kind, with_bodies, with_own_expressions
+from tile2cu.core.record import Record
 
 Place = tuple[Expr, ...]
 
@@ -48,16 +50,14 @@ def reading_before(op: Parallel, tile: Buffer, before: Buffer, after: Buffer) ->
     return replace(op, body=reader.body(op.body, _Stored()))
 
 
-@dataclass(frozen=True)
-class _Stored:
+class _Stored(Record, frozen=True):
     """The stores of an iteration: whether there may be any above a statement, and indices of certain ones, with its."""
 
     any: bool = False
     certain: frozenset[Place] = frozenset()
 
 
-@dataclass(frozen=True)
-class _Reader:
+class _Reader(Record, frozen=True):
     op: Parallel
     tile: Buffer
     before: Buffer

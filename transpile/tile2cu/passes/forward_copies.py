@@ -1,7 +1,8 @@
 """Copy forwarding: shared tiles that only pass data of a copy to the next statement are left out."""
 
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import (
     buffers_used,

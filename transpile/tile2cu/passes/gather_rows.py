@@ -1,6 +1,6 @@
 """Loops that fill a tile with gathered rows of a tensor: copies of rows, which can be prefetched."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import with_values
 from tile2cu.analysis.prefetch import unprefetchable

@@ -1,13 +1,15 @@
 """Groups of threads of different sizes: each fragment is one group's."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.groups import fragment_users, fragments, group_of, in_group, is_operation, outside_of_groups
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Buffer, If, Launch, Scope, Stmt
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies, with_buffer
+from tile2cu.core.record import Record
 from tile2cu.passes.tiles import fresh
 
 
@@ -61,8 +63,7 @@ def _of_clone(clone: Buffer, tiles: dict[Buffer, Buffer]) -> Buffer:
     return clone if clone.of is None else replace(clone, of=tiles[clone.of])
 
 
-@dataclass(frozen=True)
-class _Writer:
+class _Writer(Record, frozen=True):
     """Writes the statements again."""
 
     users: dict[str, set[int]]

@@ -1,6 +1,6 @@
 """If-conversion: branches in pipelined loops that fill a tile from one of two sources become selecting copies."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.control import arms
 from tile2cu.analysis.uniformity import uniformity_of

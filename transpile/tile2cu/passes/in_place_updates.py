@@ -1,6 +1,6 @@
 """Loops that change elements of memory in place and write fragments, of which several threads hold each element."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_written, read_by_itself, touches
 from tile2cu.analysis.lifetimes import begins_by_writing

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from itertools import combinations
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import element_accesses, variables
 from tile2cu.analysis.bounds import Bounds, bounds_of
@@ -11,6 +12,7 @@ from tile2cu.analysis.uses import names_used, statements
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute, without_past
 from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt
 from tile2cu.core.rebuild import Body, in_body, with_expressions
+from tile2cu.core.record import Record
 from tile2cu.passes.dead_code import without_unused
 
 
@@ -34,8 +36,7 @@ def _flattened(stmt: Stmt, bounds: Bounds) -> Body | None:
     return None if op is stmt else (op,)
 
 
-@dataclass(frozen=True)
-class _Group:
+class _Group(Record, frozen=True):
     """Adjacent variables of a loop, from `first` to before `end`, that together count a fragment's elements."""
 
     first: int
@@ -131,7 +132,7 @@ def _without_aliases(op: Parallel) -> Parallel:
             renamed[var] = Var(var.dtype, alias.name, Role.PARALLEL, alias.number)
     vars_ = tuple(renamed.get(var, var) for var in op.vars)
     body = with_expressions(body, renamed.get)
-    return replace(op, vars=vars_, body=body)  # type: ignore[arg-type]
+    return replace(op, vars=vars_, body=body)
 
 
 def _binds(stmt: Stmt, names: Collection[Var]) -> bool:

@@ -1,7 +1,8 @@
 """Loops that fill a tile from a tensor, element by element, where a copy could be prefetched: they become copies."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.uses import pipelined_loops, statements

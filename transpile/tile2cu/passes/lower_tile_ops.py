@@ -1,7 +1,8 @@
 """Lowering: tile operations without a call become loops over elements, or use a temporary tile that a call takes."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import Access, element_accesses
 from tile2cu.analysis.uses import names_of, unused

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import takewhile
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_read, with_values
 from tile2cu.analysis.bounds import Bounds, bounds_of
@@ -29,6 +30,7 @@ from tile2cu.core.expr import (
 )
 from tile2cu.core.program import Gemm, If, Launch, Let, Parallel, Scope, Stmt, Store
 from tile2cu.core.rebuild import Body, in_body
+from tile2cu.core.record import Record
 
 MASK = "rewrite.mask.after-gemm"
 
@@ -57,8 +59,7 @@ def masks_after_gemms(launch: Launch) -> Launch:
     return replace(launch, body=in_body(launch.body, change))
 
 
-@dataclass(frozen=True)
-class _Mask:
+class _Mask(Record, frozen=True):
     """The loop that sets elements to 0 where `visible`, else to minus infinity; `masked` keeps visible ones."""
 
     loop: Parallel

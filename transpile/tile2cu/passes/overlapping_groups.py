@@ -1,7 +1,8 @@
 """T.ws of warpgroups that other T.ws name in larger sets: the larger set executes their operations on whole tiles."""
 
-from dataclasses import replace
 from itertools import combinations
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.groups import asked_warpgroups, in_warpgroups

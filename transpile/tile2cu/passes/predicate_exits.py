@@ -4,7 +4,7 @@
 such an exit is then in a branch, not in a loop that diverges.
 """
 
-from dataclasses import dataclass, replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.groups import tile_work
 from tile2cu.analysis.prelude import around
@@ -14,6 +14,7 @@ from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Const, Role, Var
 from tile2cu.core.program import Assign, Break, Continue, Declare, If, Launch, Loop, Stmt, While
 from tile2cu.core.rebuild import Body, under_comments, with_bodies, with_instead
+from tile2cu.core.record import Record
 
 
 def exits_around(launch: Launch, stmt: Stmt) -> Launch | None:
@@ -53,8 +54,7 @@ def _predicate(wish: str, launch: Launch) -> Var:
     return Var(BOOL, unused(wish, names_of(launch)), Role.MUTABLE)
 
 
-@dataclass(frozen=True)
-class _Predicates:
+class _Predicates(Record, frozen=True):
     """A loop that some threads leave: `running` states that a thread still is in it, `active` in this iteration."""
 
     loop: Loop | While

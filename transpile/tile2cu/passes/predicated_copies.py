@@ -1,6 +1,6 @@
 """A loop that is a copy where a condition holds for all of its elements, as for the rows of a sequence."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.bounds import Bounds

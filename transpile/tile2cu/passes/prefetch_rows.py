@@ -1,7 +1,8 @@
 """Per-row values of a GEMM: prefetched one iteration earlier, so that no MMA waits for memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, covers
 from tile2cu.analysis.prelude import before, behind
@@ -21,6 +22,7 @@ from tile2cu.core.program import (
     Store,
 )
 from tile2cu.core.rebuild import Body, under_comments, with_instead
+from tile2cu.core.record import Record
 from tile2cu.passes.dead_code import without_unused
 from tile2cu.passes.thread_local_rows import reads_by_row
 from tile2cu.passes.tiles import fresh
@@ -55,8 +57,7 @@ def prefetched_rows(launch: Launch) -> Launch | None:
     return without_unused(replace(launch, tiles=(*launch.tiles, *ahead.tiles.values()), body=body))
 
 
-@dataclass(frozen=True)
-class _Prefetched:
+class _Prefetched(Record, frozen=True):
     """The next iteration's elements: a fragment where each row has its own, else a variable."""
 
     loop: Loop

@@ -3,7 +3,7 @@
 `S[tx] = S[tx + 1]` is `value = S[tx + 1]`, a barrier, `S[tx] = value`.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import loaded, value_after
 from tile2cu.analysis.uses import names_of, unused

@@ -1,8 +1,9 @@
 """Updates of a reducer in a loop: each thread keeps its elements' values, and a reduction combines them afterwards."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TypeGuard
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uses import declared_in, statements

@@ -1,6 +1,6 @@
 """Register-resident operands: a loop-invariant tile of MMAs, and a copy for an MMA in flight."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.prelude import before, outermost

@@ -1,6 +1,6 @@
 """Reshaped fragments: the same registers where a layout supports it, else a copy through shared memory."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import (
     buffers_read,

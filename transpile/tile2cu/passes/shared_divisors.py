@@ -1,7 +1,8 @@
 """Divisions of many elements by the same number."""
 
-from dataclasses import replace
 from math import frexp
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.uses import declared_in
 from tile2cu.core.dtype import FLOAT32

@@ -1,6 +1,6 @@
 """First operands of MMAs that registers only take from shared memory: the MMAs read shared memory themselves."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import viewed
 from tile2cu.analysis.dependence import keeps

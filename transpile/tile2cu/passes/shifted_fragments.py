@@ -1,6 +1,6 @@
 """Loops over a slice of a fragment that does not begin at its first element."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import Access, element_accesses
 from tile2cu.analysis.uses import statements

@@ -1,6 +1,6 @@
 """Pipelined loops whose iterations do all their work in one branch: the producer can skip the same iterations."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.dependence import keeps

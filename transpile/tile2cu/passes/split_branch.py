@@ -5,8 +5,10 @@ in it the condition is distributed to the statements. Each thread executes the s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, reduce
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import loaded, variables
 from tile2cu.analysis.control import arms
@@ -18,6 +20,7 @@ from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Const, Expr, Role, Unary, Var, binary
 from tile2cu.core.program import Assign, Atomic, Declare, If, Launch, Let, Loop, LoopKind, Stmt
 from tile2cu.core.rebuild import Body, under_comments, with_expressions, with_instead
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.passes.distribute_branch import declared, is_plain_value, orders_nothing, with_own_names
 
@@ -41,8 +44,7 @@ def split_before(launch: Launch, stmt: Stmt) -> Launch | None:
     return replace(launch, body=with_instead(launch.body, {id(branch): parts}))
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(Record, frozen=True):
     """Adjacent statements under one condition."""
 
     condition: Expr

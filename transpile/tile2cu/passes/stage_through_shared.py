@@ -1,6 +1,6 @@
 """Staging through shared memory: fragments of which an operation needs elements in other threads."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_read, covers, element_accesses, touches
 from tile2cu.analysis.dependence import keeps, may_repeat

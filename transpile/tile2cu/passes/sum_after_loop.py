@@ -1,7 +1,8 @@
 """Sums that a loop adds to in each iteration: per-thread partial sums, reduced after the loop."""
 
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import viewed
 from tile2cu.analysis.uses import has_mma, is_only_use, statements

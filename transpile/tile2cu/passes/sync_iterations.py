@@ -1,6 +1,6 @@
 """Loops on a condition that reads what their iterations write: a barrier ends each iteration."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.reach import reached_by_all
 from tile2cu.analysis.uses import exits

@@ -2,8 +2,9 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.analysis.bounds import bounds_of
@@ -16,6 +17,7 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Unary, binary, int_const, static_value, substitute
 from tile2cu.core.program import Buffer, If, Launch, Scope, SetRegisters, Stmt
 from tile2cu.core.rebuild import Body, each_replaced, under_comments, with_bodies
+from tile2cu.core.record import Record
 from tile2cu.passes.distribute_branch import (
     are_uniform,
     declared,
@@ -57,8 +59,7 @@ def by_thread(launch: Launch, *, groups: bool) -> Launch:
     return replace(launch, body=body, threads=sizes[0], groups=len(sizes), shares=shares)
 
 
-@dataclass(frozen=True)
-class _Branch:
+class _Branch(Record, frozen=True):
     """A branch on the thread, and which threads take each arm; None where that is unknown, or no range."""
 
     stmt: If

@@ -1,6 +1,6 @@
 """Per-row values of a GEMM that an iteration computes into shared memory: each thread computes its own rows'."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import (
     buffers_read,

@@ -1,6 +1,6 @@
 """Helpers for tiles that several rewrites need."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Launch, Region, Stmt

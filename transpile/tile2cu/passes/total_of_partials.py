@@ -1,7 +1,8 @@
 """Totals of partial sums that a loop adds to a fragment: the sum of all values, whichever element takes each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_used
 from tile2cu.analysis.control import steps
@@ -10,6 +11,7 @@ from tile2cu.analysis.uses import statements, users
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Atomic, Buffer, Fill, Launch, Parallel, Reduce, Reduction, Scope, Stmt, Store
 from tile2cu.core.rebuild import Body, with_instead
+from tile2cu.core.record import Record
 from tile2cu.passes.tiles import fresh
 
 _LEAST_BITS = 32  # of a partial sum: for the order of its terms to be irrelevant
@@ -41,8 +43,7 @@ def totals_of_partials(launch: Launch) -> Launch:
     return replace(launch, body=body, tiles=(*kept, *tiles))
 
 
-@dataclass(frozen=True)
-class _Total:
+class _Total(Record, frozen=True):
     """The statements of a body that clear partial sums, add to them, and reduce all of them to one number."""
 
     clear: Fill

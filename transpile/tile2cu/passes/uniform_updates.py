@@ -1,7 +1,8 @@
 """Uniform updates of memory by all threads of a block, `S[0] = S[0] + x`: all threads read before one writes."""
 
-from dataclasses import replace
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import expressions, value_after
 from tile2cu.analysis.bounds import bounds_of

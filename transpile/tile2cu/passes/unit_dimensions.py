@@ -1,9 +1,10 @@
 """Fragments of more than three dimensions: all dimensions of extent 1 in the launch are left out."""
 
-from dataclasses import fields, replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Expr, Load, int_const, rebuilt, static_value
+from tile2cu.core.fields import fields_of
 from tile2cu.core.program import (
     Atomic,
     Buffer,
@@ -53,7 +54,7 @@ class _Narrow:
 
     def stmt(self, stmt: Stmt) -> Stmt:
         """A statement with all below it."""
-        found = {field.name: self._part(getattr(stmt, field.name)) for field in fields(stmt)}
+        found = {name: self._part(part) for name, part in fields_of(stmt).items()}
         match stmt:
             case Store() | Atomic():
                 found["indices"] = self._left_of(
@@ -62,10 +63,10 @@ class _Narrow:
             case Reduce() | Scan() if stmt.src.name in self.left:
                 found["dim"] = self.left[stmt.src.name].index(stmt.dim)
             case Parallel():
-                return self._without_iterations(replace(stmt, **found))  # type: ignore[arg-type]
+                return self._without_iterations(replace(stmt, **found))
             case _:
                 pass
-        return replace(stmt, **found)  # type: ignore[arg-type]
+        return replace(stmt, **found)
 
     def _part(self, part: object) -> object:
         match part:

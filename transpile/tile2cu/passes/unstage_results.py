@@ -1,7 +1,8 @@
 """Explicitly staged results: shared tiles of the user between a fragment and a tensor."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_written, viewed
 from tile2cu.analysis.bounds import Bounds
@@ -11,12 +12,12 @@ from tile2cu.analysis.prelude import before, behind
 from tile2cu.analysis.uses import statements, using
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Stmt
 from tile2cu.core.rebuild import with_buffer, with_instead
+from tile2cu.core.record import Record
 from tile2cu.passes.predicated_copies import bounded
 from tile2cu.passes.tiles import whole
 
 
-@dataclass(frozen=True)
-class Unstaged:
+class Unstaged(Record, frozen=True):
     """The `launch` without a shared `tile`, and the `copy` that then stores the result to its tensor.
 
     A loop may store some rows only: the copy is in a branch then. `user` is the statement that stores the tile now.

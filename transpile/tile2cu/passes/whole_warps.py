@@ -1,6 +1,6 @@
 """Blocks of a part of a warp: rounded up to whole warps."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.control import steps
 from tile2cu.analysis.sync_calls import closes_or_awaits_copies

@@ -1,8 +1,9 @@
 """A kernel's body as paragraphs of operations: what a statement becomes, and what stands around it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import may_change, parts_of
 from tile2cu.analysis.groups import group_of

@@ -1,12 +1,12 @@
 """How tiles that wait in registers are loaded as buffers (headers/tl/common/cdna/staged.h)."""
 
-from dataclasses import dataclass
 from math import prod
 
 from tile2cu.analysis.signs import never_negative
 from tile2cu.core.decisions import BOUNDS_CHECKED, PERSISTENT
 from tile2cu.core.expr import Binary, Call, Expr, Number, Var, static_value
 from tile2cu.core.program import Buffer, Copy
+from tile2cu.core.record import Record
 from tile2cu.plan.operands import TensorTile
 from tile2cu.plan.resolved import Resolved
 
@@ -14,8 +14,7 @@ _BUFFER_BYTES = 1 << 31
 _MAX_GRID_YZ = 65535  # blocks: launchers check it
 
 
-@dataclass(frozen=True, kw_only=True)
-class BufferLoads:
+class BufferLoads(Record, frozen=True, kw_only=True):
     """A tile's buffer: `always`, where its condition provably holds for every tile; `clips_rows` and `clips_columns`,
     whether some tiles end past the tensor's rows or columns.
 

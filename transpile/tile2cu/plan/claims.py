@@ -1,23 +1,20 @@
 """What a plan's operations state about themselves: each claim holds the data it was computed from, and its rule."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.dtype import DType
 from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Hazard
 from tile2cu.plan.exchanges import Reuse
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claim:
+class Claim(Record, frozen=True, kw_only=True):
     """A statement about an operation, and the rule that decided it; no rule where it follows from the user's file."""
 
     rule: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exchanged(Claim):
+class Exchanged(Claim, frozen=True, kw_only=True):
     """`parts` partial results of a reduction are exchanged in shared memory: of warps, or of groups of `lanes`.
 
     `waves`: AMD's words for warps and shared memory. `reuse`: what orders one exchange after the last.
@@ -29,8 +26,7 @@ class Exchanged(Claim):
     reuse: Reuse
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoredByLanes(Claim):
+class StoredByLanes(Claim, frozen=True, kw_only=True):
     """A lane stores `columns` neighbours of a row by accesses of up to `bytes` bytes; `rounded`: to this type.
 
     `if_aligned`: where rows start at multiples of that, which no size of the call is known to give.
@@ -43,8 +39,7 @@ class StoredByLanes(Claim):
     if_aligned: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoredByWarps(Claim):
+class StoredByWarps(Claim, frozen=True, kw_only=True):
     """An accumulator of a tensor core leaves for a tensor by `count` stores of `bytes` bytes per lane.
 
     `lanes` neighbours store `lanes` x `bytes` consecutive bytes in each of `rows` rows at a time. `if_aligned`: where
@@ -58,13 +53,11 @@ class StoredByWarps(Claim):
     if_aligned: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class AddedByTma(Claim):
+class AddedByTma(Claim, frozen=True, kw_only=True):
     """TMA adds the staged rows to the tensor while the block continues."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Executes(Claim):
+class Executes(Claim, frozen=True, kw_only=True):
     """An MMA is `counts` of each of these instructions, of each warp, wave or warpgroup.
 
     `a_in_registers` is the tile that holds A there. `lds_reads`, of an MFMA: the bytes that a lane reads at a time
@@ -94,28 +87,24 @@ class Executes(Claim):
     warpgroups: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prioritised(Claim):
+class Prioritised(Claim, frozen=True, kw_only=True):
     """Waves at the MMA are scheduled before the others of their SIMD."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AwaitedAtOnce(Claim):
+class AwaitedAtOnce(Claim, frozen=True, kw_only=True):
     """An asynchronous MMA of the user's is awaited immediately; `because` is empty where no rule rejected more."""
 
     because: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoTensorCore(Claim):
+class NoTensorCore(Claim, frozen=True, kw_only=True):
     """No tensor core of `arch` multiplies operands of these types: a, b and the accumulator."""
 
     arch: str
     types: tuple[DType, DType, DType]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Widened(Claim):
+class Widened(Claim, frozen=True, kw_only=True):
     """`arch` multiplies the operands as values of the type `through`, which holds theirs exactly."""
 
     arch: str
@@ -123,60 +112,51 @@ class Widened(Claim):
     through: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ends(Claim):
+class Ends(Claim, frozen=True, kw_only=True):
     """A barrier ends these hazards: of the `threads` that take a branch, or, where that is 0, of all participants."""
 
     hazards: tuple[Hazard, ...]
     threads: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reuses(Claim):
+class Reuses(Claim, frozen=True, kw_only=True):
     """A barrier is before the staging tile `staging` is written over the tile `where`, whose memory it has."""
 
     staging: str
     where: Buffer
 
 
-@dataclass(frozen=True, kw_only=True)
-class OutlivesUse(Claim):
+class OutlivesUse(Claim, frozen=True, kw_only=True):
     """A block exits after the last use of its shared memory by other blocks of the cluster."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReachedElsewhere(Claim):
+class ReachedElsewhere(Claim, frozen=True, kw_only=True):
     """Threads of the block arrive at a barrier from several statements."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LeftOut(Claim):
+class LeftOut(Claim, frozen=True, kw_only=True):
     """An instruction of the user's is left out."""
 
     because: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class MadeVisible(Claim):
+class MadeVisible(Claim, frozen=True, kw_only=True):
     """A fence makes what threads stored visible to an asynchronous reader."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Staged(Claim):
+class Staged(Claim, frozen=True, kw_only=True):
     """A copy through shared memory that the user did not write; `because` states why it was added."""
 
     because: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Streams(Claim):
+class Streams(Claim, frozen=True, kw_only=True):
     """L2 evicts first what the copies of these tensors read, where no other block reads it."""
 
     tensors: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoredByTma(Claim):
+class StoredByTma(Claim, frozen=True, kw_only=True):
     """How a fragment leaves by TMA: `transposed` by the whole block, else by each warp; `outstanding`: not awaited.
 
     A warp stores boxes of `rows` x `columns`; `reused`: the staging tile has fewer columns than the fragment.
@@ -189,72 +169,60 @@ class StoredByTma(Claim):
     reused: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Aligned(Claim):
+class Aligned(Claim, frozen=True, kw_only=True):
     """A slice starts at a known multiple of bytes, and is copied in accesses of that size."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evicts(Claim):
+class Evicts(Claim, frozen=True, kw_only=True):
     """The cache policy that the user asks for: `evict_first` or `evict_last`."""
 
     policy: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class AddressableByTma(Claim):
+class AddressableByTma(Claim, frozen=True, kw_only=True):
     """TMA can address the tensor in one instance of the kernel, and threads store it in the other."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ElementsTogether(Claim):
+class ElementsTogether(Claim, frozen=True, kw_only=True):
     """A thread takes so many `elements` at a time: neighbours, or what it holds of that many `columns` of a row."""
 
     elements: int
     columns: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class IdleLanesCompute(Claim):
+class IdleLanesCompute(Claim, frozen=True, kw_only=True):
     """Lanes without elements of their own compute, too: nobody branches."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TotalsOnly(Claim):
+class TotalsOnly(Claim, frozen=True, kw_only=True):
     """Elements are in the order in which numbers of 4 bits come apart: only totals of them are read."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HalfBytes(Claim):
+class HalfBytes(Claim, frozen=True, kw_only=True):
     """Two threads may write halves of one byte: each does by an atomic operation."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoredLast(Claim):
+class StoredLast(Claim, frozen=True, kw_only=True):
     """All vectors are computed before the first is stored to `tile`."""
 
     tile: Buffer
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadsGlobal(Claim):
+class ReadsGlobal(Claim, frozen=True, kw_only=True):
     """Each iteration of a pipelined loop reads elements of these tensors itself: they are not prefetched."""
 
     tensors: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ByLdmatrix(Claim):
+class ByLdmatrix(Claim, frozen=True, kw_only=True):
     """ldmatrix transposes a tile between shared memory and registers."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArrivesAsReader(Claim):
+class ArrivesAsReader(Claim, frozen=True, kw_only=True):
     """An arrival at another block's barrier states that tiles were read: it publishes nothing that threads wrote."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TmaBoxes(Claim):
+class TmaBoxes(Claim, frozen=True, kw_only=True):
     """TMA loads a tile as `boxes` of rows x columns elements of a tensor of `rank` dimensions; `swizzle` in bytes."""
 
     rank: int
@@ -264,8 +232,7 @@ class TmaBoxes(Claim):
     swizzle: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class CpAsyncs(Claim):
+class CpAsyncs(Claim, frozen=True, kw_only=True):
     """A tile arrives by `chunks` cp.async of `bytes` each, by so many `threads`; 0 where groups of them differ.
 
     `if_aligned`: in instances, or calls, whose rows start at multiples of these bytes; `by_instance`: in the former

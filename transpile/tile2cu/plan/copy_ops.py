@@ -1,6 +1,5 @@
 """The operations of a plan that move tiles: between memories, by threads or by TMA."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.expr import Expr, Load, Var
@@ -17,8 +16,7 @@ class CopyMechanism(Enum):
     CP_ASYNC = "cp.async"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Copy(Op):
+class Copy(Op, frozen=True, kw_only=True, eq=False):
     """`dst` = `src`, by `threads`; None where a fragment's layout states which thread holds what.
 
     `evict` is the user's cache policy, empty where there is none. A `streaming` copy is evicted first where all of
@@ -33,8 +31,7 @@ class Copy(Op):
     streaming: tuple[Expr, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GatherRows(Op):
+class GatherRows(Op, frozen=True, kw_only=True, eq=False):
     """Row `row` of `dst` = the row of `tensor` from `coordinates` on by cp.async; zeros where `when` does not hold."""
 
     tensor: Buffer
@@ -45,8 +42,7 @@ class GatherRows(Op):
     threads: Threads
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CopyToBlock(Op):
+class CopyToBlock(Op, frozen=True, kw_only=True, eq=False):
     """A copy into the shared memory of the cluster's block `block`; it arrives at the barrier `arrives_at`, if any."""
 
     src: Operand
@@ -56,16 +52,14 @@ class CopyToBlock(Op):
     threads: Threads
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LoadRegisters(Op):
+class LoadRegisters(Op, frozen=True, kw_only=True, eq=False):
     """The first half of a copy that is staged in registers: loads `src`, by `buffer` where its rows are aligned."""
 
     src: Operand
     buffer: BufferLoads
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StoreRegisters(Op):
+class StoreRegisters(Op, frozen=True, kw_only=True, eq=False):
     """The second half of such a copy: stores to `dst`.
 
     A thread has `rows` neighbouring rows, and of more than one it stores the columns. `aligned`: the tensor's rows
@@ -78,8 +72,7 @@ class StoreRegisters(Op):
     rows: int = 1
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TmaLoad(Op):
+class TmaLoad(Op, frozen=True, kw_only=True, eq=False):
     """TMA loads a box of a tensor into a pipeline's stage of `dst`, at whose barrier its bytes arrive.
 
     With `own_ring` the tile has barriers of its own, and so have the tiles of the `prologue`; with `publishes` its
@@ -95,8 +88,7 @@ class TmaLoad(Op):
     multicast: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TmaCopy(Op):
+class TmaCopy(Op, frozen=True, kw_only=True, eq=False):
     """The user's own load by TMA: its bytes arrive at `barrier`. `blocks` is the mask of the blocks that receive it.
 
     With `awaited` all of those wait for it.
@@ -109,16 +101,14 @@ class TmaCopy(Op):
     awaited: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TmaStoreShared(Op):
+class TmaStoreShared(Op, frozen=True, kw_only=True, eq=False):
     """The user's own store by TMA from shared memory, which a wait of the user's completes."""
 
     src: Tile
     dst: Region
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TmaStore(Op):
+class TmaStore(Op, frozen=True, kw_only=True, eq=False):
     """A fragment, or its transpose, leaves through the shared tile `staging`; with `outstanding` it is not awaited."""
 
     src: Buffer
@@ -128,16 +118,14 @@ class TmaStore(Op):
     dst: Region
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StoreByInstance(Op):
+class StoreByInstance(Op, frozen=True, kw_only=True, eq=False):
     """A store by TMA in the kernel's instance for tensors that TMA can address, by threads in the other."""
 
     by_tma: TmaStore
     by_threads: Copy
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AtomicUpdate(Op):
+class AtomicUpdate(Op, frozen=True, kw_only=True, eq=False):
     """Each element of `dst` is combined with src's, atomically; by `threads` as for Copy."""
 
     kind: Reduction
@@ -146,8 +134,7 @@ class AtomicUpdate(Op):
     threads: Threads | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TmaReduceAdd(Op):
+class TmaReduceAdd(Op, frozen=True, kw_only=True, eq=False):
     """TMA adds a fragment, through the shared tile `staging`, to a region of a tensor; it is not awaited."""
 
     src: Buffer

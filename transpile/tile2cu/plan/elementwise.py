@@ -1,7 +1,8 @@
 """T.Parallel loops: who runs which iterations, and in vectors of how many."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_written, loads, variables
 from tile2cu.analysis.prelude import around, behind

@@ -1,13 +1,13 @@
 """Where a block's tile of work is in the grid, and in which order blocks take them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.uses import all_expressions, statements
 from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, SCHEDULE, TILE_ORDER, XCD_ORDER
 from tile2cu.core.expr import Expr, Named, Var, walk
 from tile2cu.core.program import Loop, Swizzle
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import MmaInFlight, Schedule
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import viewed_tensors
@@ -20,16 +20,14 @@ class Across(Enum):
     COLUMNS = "columns"
 
 
-@dataclass(frozen=True, kw_only=True)
-class LptOrder:
+class LptOrder(Record, frozen=True, kw_only=True):
     """Tiles with the most iterations first; `least` that differ in other indices at a time."""
 
     least: int
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class InPanels:
+class InPanels(Record, frozen=True, kw_only=True):
     """Panels of up to `size` rows or columns; of clusters, or a stretch to each of `dies`. No rule: the user's own."""
 
     size: int
@@ -39,8 +37,7 @@ class InPanels:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ByXcd:
+class ByXcd(Record, frozen=True, kw_only=True):
     """Each of `xcds` XCDs has a contiguous range of the tiles, the first index fastest."""
 
     xcds: int
@@ -51,8 +48,7 @@ TileOrder = LptOrder | InPanels | ByXcd
 _ASKED = {"row": Across.ROWS, "col": Across.COLUMNS, "column": Across.COLUMNS}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Grid:
+class Grid(Record, frozen=True, kw_only=True):
     """The block's indices by axis, None where nothing reads one, and the order of tiles where it is not the grid's own.
 
     In a `persistent` kernel they are those of the tile of work that a block is at. `blocks` is the target's word for

@@ -1,7 +1,6 @@
 """Values that follow from the sizes alone and that both the launcher and a kernel compute."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import divisors, loaded, variables
 from tile2cu.analysis.bounds import Bounds
@@ -11,12 +10,12 @@ from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Call, Expr, Role, Var, substitute, walk
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Launch, Let, Program
+from tile2cu.core.record import Record
 
 _FEWEST = 2  # named values of a kernel in the launcher's expressions: one alone is as short as its name
 
 
-@dataclass(frozen=True, kw_only=True)
-class GridSchedule:
+class GridSchedule(Record, frozen=True, kw_only=True):
     """The members of the struct from which the launcher has its grids and workspace, and kernels the same values.
 
     `members` are the statements that name them, in an order in which each follows from those before it; `values` are

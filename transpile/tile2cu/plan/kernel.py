@@ -1,11 +1,10 @@
 """The plan of a kernel: its roles, its body, and what is around them."""
 
-from dataclasses import dataclass
-
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT, STORE_OUTSTANDING, WORKSPACES
 from tile2cu.core.expr import Expr
 from tile2cu.core.program import Buffer, Launch, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Persistent
 from tile2cu.core.shared_memory import Aliasing, Staging, Workspace
 from tile2cu.plan import roles
@@ -20,8 +19,7 @@ from tile2cu.plan.structure import AwaitStaging, Block, Where
 from tile2cu.plan.tensors import TensorViews, tensor_views
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EarlyExit:
+class EarlyExit(Record, frozen=True, kw_only=True, eq=False):
     """Blocks that would write nothing leave: known by `condition`, behind what is computed `before`."""
 
     before: Block
@@ -29,8 +27,7 @@ class EarlyExit:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StartedBarriers:
+class StartedBarriers(Record, frozen=True, kw_only=True, eq=False):
     """The user's barriers, which one thread initialises; a barrier shows them to all, of the cluster or of the block.
 
     It is the user's own where his kernel begins with one (`shown_by_user`).
@@ -41,8 +38,7 @@ class StartedBarriers:
     shown_by_user: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Kernel:
+class Kernel(Record, frozen=True, kw_only=True, eq=False):
     """What a launch depends on, and what its threads do: first the `early` exit, then the producer and the others.
 
     `shared` are the user's tiles and what shows them in other shapes, in `memory` with `staging` and `workspaces`; the

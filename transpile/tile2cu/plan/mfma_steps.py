@@ -1,19 +1,17 @@
 """The steps along K of a GEMM by MFMA, and the registers of their operands (headers/tl/common/cdna/mfma_gemm.h)."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.decisions import INSTRUCTION, LAYOUT, SHARED_LAYOUT, WARPS
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
 from tile2cu.core.program import Gemm, Region, Scope
+from tile2cu.core.record import Record
 from tile2cu.plan.resolved import Resolved
 
 _WIDEST_READ = 16  # bytes
 
 
-@dataclass(frozen=True, kw_only=True)
-class MfmaSteps:
+class MfmaSteps(Record, frozen=True, kw_only=True):
     """A lane has `items` values along K of each line per step, in runs of `piece`; `each` are for one instruction.
 
     `groups` of lanes hold different runs.

@@ -1,16 +1,14 @@
 """How many workgroups a CU of AMD's can have at a time. [AMD CDNA 3 ISA, "VGPR Allocation", "LDS"]"""
 
-from dataclasses import dataclass
-
 from tile2cu.core.decisions import SHARED_BUDGET
+from tile2cu.core.record import Record
 from tile2cu.plan.resolved import Resolved
 
 _MOST_WAVES = 8  # of a SIMD
 _UNIT = 8  # registers are allocated in steps of so many per lane
 
 
-@dataclass(frozen=True, kw_only=True)
-class Workgroups:
+class Workgroups(Record, frozen=True, kw_only=True):
     """The workgroups of a CU: `least` to `most` by registers, as the compiler assigns these, and `by_lds`.
 
     `by_lds` is None for a kernel without LDS.

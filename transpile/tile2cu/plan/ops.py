@@ -1,26 +1,24 @@
 """The operations of a plan. Typed, without text of any style: expressions are core's, tiles are operands."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.expr import Expr
 from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.program import Buffer, Reduction, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import PartBarrier
 from tile2cu.plan.claims import Claim
 from tile2cu.plan.operands import Threads, Tile
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Op:
+class Op(Record, frozen=True, kw_only=True, eq=False):
     """Base of all operations. `source` is the statement that it comes from: its line, and the user's comments."""
 
     source: Stmt
     claims: tuple[Claim, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fill(Op):
+class Fill(Op, frozen=True, kw_only=True, eq=False):
     """Each element of `tile` becomes `value`; `clears` where that is zero by the user's word."""
 
     tile: Tile
@@ -29,16 +27,14 @@ class Fill(Op):
     threads: Threads
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FillLocal(Op):
+class FillLocal(Op, frozen=True, kw_only=True, eq=False):
     """The same of a private array, by each thread."""
 
     buffer: Buffer
     value: Expr
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reduce(Op):
+class Reduce(Op, frozen=True, kw_only=True, eq=False):
     """`dst` = reduction of `src` along `dim`, on top of dst's values where it `accumulates`.
 
     `parts`: how many partial results, of other warps or lanes, are exchanged through a workspace; 1 where none are.
@@ -58,8 +54,7 @@ class Reduce(Op):
     threads: Threads
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scan(Op):
+class Scan(Op, frozen=True, kw_only=True, eq=False):
     """The inclusive scan of `src` along `dim`: from its end where `reverse`."""
 
     kind: Reduction
@@ -70,8 +65,7 @@ class Scan(Op):
     threads: Threads
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Mma(Op):
+class Mma(Op, frozen=True, kw_only=True, eq=False):
     """`c` += a @ b, or `c` = a @ b where it `overwrites`, or where `overwrites_if` holds.
 
     `instruction` has its shape and types; `metadata` states which elements a sparse `a` holds. With `starts` it is only
@@ -89,8 +83,7 @@ class Mma(Op):
     priority: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClearIf(Op):
+class ClearIf(Op, frozen=True, kw_only=True, eq=False):
     """Zeros `tile` where `condition` holds: before an MMA whose instruction only accumulates."""
 
     tile: Tile
@@ -105,8 +98,7 @@ class WaitPoint(Enum):
     NEEDED = "needed"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MmaWait(Op):
+class MmaWait(Op, frozen=True, kw_only=True, eq=False):
     """Until at most `pending` of the MMAs issued last are in flight; `results` may be used from there on.
 
     `in_flight` are the accumulators of those that are known to remain in flight.
@@ -125,8 +117,7 @@ class Proxy(Enum):
     TMA = "TMA"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ProxyFence(Op):
+class ProxyFence(Op, frozen=True, kw_only=True, eq=False):
     """Generic-proxy stores to the shared `tiles` are made visible to an asynchronous reader."""
 
     tiles: tuple[str, ...]
@@ -149,8 +140,7 @@ class BarrierScope(Enum):
     PART = "part"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Barrier(Op):
+class Barrier(Op, frozen=True, kw_only=True, eq=False):
     """A barrier; where it is `war_only` it ends reads, and publishes no writes. Its claims have the hazards.
 
     `part` has the threads of a PART barrier.
@@ -161,8 +151,7 @@ class Barrier(Op):
     part: PartBarrier | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SetRegisters(Op):
+class SetRegisters(Op, frozen=True, kw_only=True, eq=False):
     """From here on a thread has `count` registers, `more` than before or fewer. Only claimed where it is `left_out`."""
 
     count: int
@@ -170,23 +159,20 @@ class SetRegisters(Op):
     left_out: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Leave(Op):
+class Leave(Op, frozen=True, kw_only=True, eq=False):
     """Leaves the innermost serial loop, or with `continues` its iteration."""
 
     continues: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Assert(Op):
+class Assert(Op, frozen=True, kw_only=True, eq=False):
     """Stops the kernel with `message` where `condition` does not hold; without a message with the condition itself."""
 
     condition: Expr
     message: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Print(Op):
+class Print(Op, frozen=True, kw_only=True, eq=False):
     """Prints a value of each thread, or each element of a tile once."""
 
     what: Expr | Buffer

@@ -1,12 +1,14 @@
 """Loops that interleave two iterations: their parts, and what each phase does, from the steps of a schedule."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import lets_for
 from tile2cu.analysis.effects import effects_of
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Action, Schedule, Step
 from tile2cu.plan import ops
 from tile2cu.plan.producer_ops import (
@@ -28,8 +30,7 @@ from tile2cu.plan.structure import Block, Lower, Statement, Where, mapped
 _Group = tuple[Step, ...]  # neighbouring steps of one iteration: those of a part, or waits
 
 
-@dataclass(frozen=True)
-class Lowering:
+class Lowering(Record, frozen=True):
     """Lowers the parts of a loop's iterations, each with the `lets` that it names.
 
     Each of the `rings` is a pipeline of one tile; without any, all loads are of one. `iteration` are the variables that

@@ -1,13 +1,15 @@
 """Loops whose iterations two warpgroups take in alternation: what each does in which iteration."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.effects import effects_of
 from tile2cu.analysis.uses import read_in, without, written_in
 from tile2cu.core import schedule
 from tile2cu.core.program import Buffer, Copy, Loop, Region, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan import ops
 from tile2cu.plan.claims import Executes
@@ -114,8 +116,7 @@ def ping_pong(
     )
 
 
-@dataclass(frozen=True)
-class Alternation:
+class Alternation(Record, frozen=True):
     """Lowers the parts of an iteration."""
 
     op: Loop

@@ -1,9 +1,9 @@
 """The operations of a loop whose iterations two warpgroups take in alternation: its parts, and each one's steps."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.plan.copy_ops import GatherRows, TmaLoad
 from tile2cu.plan.ops import Mma, Op
 from tile2cu.plan.producer_ops import Do, Iterations, Rescale
@@ -20,22 +20,19 @@ class Event(Enum):
     STORED = "stored"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Signal(Op):
+class Signal(Op, frozen=True, kw_only=True, eq=False):
     """An event is signalled to the other warpgroup."""
 
     event: Event
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AwaitSignal(Op):
+class AwaitSignal(Op, frozen=True, kw_only=True, eq=False):
     """Until the other warpgroup has signalled an event."""
 
     event: Event
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LoadSlabs(Op):
+class LoadSlabs(Op, frozen=True, kw_only=True, eq=False):
     """A load of a tile of a stage, slab by slab, each with a barrier of its own.
 
     Before the first of the `slabs` that a warpgroup releases, which is in `acquires`, it waits for that release.
@@ -47,8 +44,7 @@ class LoadSlabs(Op):
     acquires: tuple[Slabs, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MmaOfSlabs(Op):
+class MmaOfSlabs(Op, frozen=True, kw_only=True, eq=False):
     """An MMA that is started slab by slab of its operand B, each of the stage's `slabs` after it has arrived.
 
     Threads have written `gathered` slabs, by the generic proxy: a fence is between their arrival and wgmma.
@@ -59,44 +55,38 @@ class MmaOfSlabs(Op):
     gathered: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FenceGathered(Op):
+class FenceGathered(Op, frozen=True, kw_only=True, eq=False):
     """What threads have written to shared memory, as this one knows, comes before its later wgmmas read it."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HandOver(Op):
+class HandOver(Op, frozen=True, kw_only=True, eq=False):
     """A fragment is stored to the shared memory `through`, from which the other warpgroup takes it."""
 
     fragment: Buffer
     through: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TakeOver(Op):
+class TakeOver(Op, frozen=True, kw_only=True, eq=False):
     """The same elements are loaded to the other warpgroup's `fragment`."""
 
     fragment: Buffer
     through: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CopyRegisters(Op):
+class CopyRegisters(Op, frozen=True, kw_only=True, eq=False):
     """Each thread's elements of `src` become those of `dst`."""
 
     src: Buffer
     dst: Buffer
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClearPartial(Op):
+class ClearPartial(Op, frozen=True, kw_only=True, eq=False):
     """A partial sum becomes zero in the warpgroup whose iteration it is not."""
 
     tile: Buffer
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AddUp(Op):
+class AddUp(Op, frozen=True, kw_only=True, eq=False):
     """The partial sums of all threads are added, `through` shared memory."""
 
     total: Buffer
@@ -124,8 +114,7 @@ class PingPongKind(Enum):
     START_BOTH = "start both"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PingPongPart:
+class PingPongPart(Record, frozen=True, kw_only=True, eq=False):
     """Statements and operations of an iteration that are run as one; `asks` whether they depend on which it is.
 
     `tile` is the accumulator that it starts or prepares, or the tile that it sends or receives. It is given the
@@ -139,31 +128,27 @@ class PingPongPart:
     values: tuple[Buffer, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunPingPong(Do):
+class RunPingPong(Do, frozen=True, kw_only=True):
     """A part, with the fragments in which its `values` are."""
 
     part: PingPongPart
     values: tuple[Buffer, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Perform(Do):
+class Perform(Do, frozen=True, kw_only=True):
     """An operation."""
 
     op: Op
 
 
-@dataclass(frozen=True, kw_only=True)
-class IfNext(Do):
+class IfNext(Do, frozen=True, kw_only=True):
     """What is done where the iteration is `followed` by another, or is the `last`."""
 
     followed: tuple[Do, ...]
     last: tuple[Do, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class WarpgroupSteps:
+class WarpgroupSteps(Record, frozen=True, kw_only=True):
     """What a warpgroup does in each iteration: its `own` ones, the `other` one's, and then `both`.
 
     With `early` it computes its own iterations in those before. It alone has the `parts`.
@@ -176,8 +161,7 @@ class WarpgroupSteps:
     parts: tuple[PingPongPart, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PingPong(Op):
+class PingPong(Op, frozen=True, kw_only=True, eq=False):
     """A loop whose iterations two warpgroups take in alternation, but for the last MMA, whose columns they share.
 
     Warpgroup k % 2 owns iteration k, and does the `steps` of its number. The result of an own iteration, `first`, is

@@ -1,7 +1,8 @@
 """Loops whose loads all threads run ahead: by cp.async, or through registers."""
 
 import functools
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_read, shared, viewed
 from tile2cu.analysis.effects import may_leave
@@ -9,6 +10,7 @@ from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.uses import statements, without, written_in
 from tile2cu.core.decisions import ITERATION_HAZARDS, PIPELINE
 from tile2cu.core.program import Buffer, Loop, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.plan.copies import store_registers
 from tile2cu.plan.resolved import Resolved
@@ -60,8 +62,7 @@ def _read_before(pipeline: Pipeline) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True)
-class Depths:
+class Depths(Record, frozen=True):
     """Of a launch's pipelines, in their order: how many `stages` they have, and how many loads past the registers.
 
     `in_registers`: a tile of one waits in registers. `written`: tiles with stages because an MMA in flight reads one.

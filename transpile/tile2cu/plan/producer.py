@@ -1,7 +1,8 @@
 """Loops with a producer: what it loads, and what the loops that consume it do, in which order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import (
     lets_for,
@@ -17,6 +18,7 @@ from tile2cu.core import schedule
 from tile2cu.core.decisions import PERSISTENT, SCHEDULE
 from tile2cu.core.expr import binary
 from tile2cu.core.program import If, Loop, Stmt, While
+from tile2cu.core.record import Record
 from tile2cu.plan import ops, overlapped
 from tile2cu.plan.ping_pong import ping_pong
 from tile2cu.plan.pipelined import number_of
@@ -41,8 +43,7 @@ from tile2cu.plan.slabs import slabs_of_stage
 from tile2cu.plan.structure import Block, Lower, Statement, Where, mapped
 
 
-@dataclass(frozen=True)
-class Producing:
+class Producing(Record, frozen=True):
     """Lowers the loops of a launch with a producer; `lower` lowers blocks of statements, `single` one."""
 
     resolved: Resolved

@@ -1,17 +1,16 @@
 """The operations of a kernel with a producer: its loads, the loops that consume them, and the way to those loops."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.program import Buffer, Copy, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import DeferredReduction, RowFactor, WarpgroupTripCount
 from tile2cu.plan.ops import Op
 from tile2cu.plan.structure import Block, Statement
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Iterations:
+class Iterations(Record, frozen=True, kw_only=True, eq=False):
     """How the iterations of a producer's loop count, from 0, and which of the `stages` their `tiles` are in.
 
     The loop is the kernel's pipelined loop `number`: its only one, at the top of its body, or `inside` of others.
@@ -36,8 +35,7 @@ class Iterations:
     may_be_negative: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Ring:
+class Ring(Record, frozen=True, kw_only=True, eq=False):
     """The stages of one tile that TMA loads by itself; it `publishes` the iteration that it is of.
 
     `loaded`: threads read it by loads, too, rather than wgmma alone.
@@ -49,8 +47,7 @@ class Ring:
     loaded: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class VisitedWork:
+class VisitedWork(Record, frozen=True, kw_only=True, eq=False):
     """What a kernel visits on the way to its loads: tiles of work, or `iterations`; those of one tile of work if
     `within_tile`. `values` tell one.
     """
@@ -71,8 +68,7 @@ class Loads(Enum):
     VISITED = "visited"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Produce(Op):
+class Produce(Op, frozen=True, kw_only=True, eq=False):
     """The loads of a loop on a producer's way to it; with `rings`, each acquires a stage of its own."""
 
     iterations: Iterations
@@ -84,8 +80,7 @@ class Produce(Op):
 # -- loops that consume
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Prefetch:
+class Prefetch(Record, frozen=True, kw_only=True, eq=False):
     """Vectors that all threads load to registers one iteration ahead: `loads`, of which `copies` move them."""
 
     copies: tuple[Copy, ...]
@@ -93,15 +88,13 @@ class Prefetch:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PrefetchNext(Op):
+class PrefetchNext(Op, frozen=True, kw_only=True, eq=False):
     """The vectors of the next iteration start to load."""
 
     prefetch: Prefetch
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Consume(Op):
+class Consume(Op, frozen=True, kw_only=True, eq=False):
     """A loop whose iterations wait for their stage, and release it at their end; of one iteration if `once`.
 
     `reads_var`: the body uses the loop's variable; `waits_for_loads`: loads of the stage may be outstanding at its end.
@@ -115,8 +108,7 @@ class Consume(Op):
     prefetch: Prefetch | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AcquireStage(Op):
+class AcquireStage(Op, frozen=True, kw_only=True, eq=False):
     """Until all consumer warps have released the stage of an iteration in the ring of `tile`.
 
     With `publishes` consumers are told the iteration with the tile.
@@ -126,8 +118,7 @@ class AcquireStage(Op):
     publishes: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AwaitStage(Op):
+class AwaitStage(Op, frozen=True, kw_only=True, eq=False):
     """Until TMA has filled the stage of an iteration in a ring."""
 
     ring: Ring
@@ -144,8 +135,7 @@ class PartKind(Enum):
     PREPARE = "prepare"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class Part(Record, frozen=True, kw_only=True, eq=False):
     """Statements of an iteration that are run as one; `asks` whether they depend on which iteration it is.
 
     `tile` is the accumulator that the part starts, processes or prepares, or the operand that it prepares.
@@ -157,42 +147,36 @@ class Part:
     asks: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Do:
+class Do(Record, frozen=True, kw_only=True):
     """What is done for an iteration: the current one, shifted by `shift`: -1 for the one before, 1 for the next."""
 
     shift: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunPart(Do):
+class RunPart(Do, frozen=True, kw_only=True):
     """A part."""
 
     part: Part
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunStatement(Do):
+class RunStatement(Do, frozen=True, kw_only=True):
     """A statement."""
 
     statement: Statement
 
 
-@dataclass(frozen=True, kw_only=True)
-class AwaitMmas(Do):
+class AwaitMmas(Do, frozen=True, kw_only=True):
     """Until the MMAs with these `results` have retired; `pending` ones remain in flight."""
 
     results: tuple[Buffer, ...]
     pending: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AwaitLoads(Do):
+class AwaitLoads(Do, frozen=True, kw_only=True):
     """Until the iteration's loads have arrived, where all are of one pipeline."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReleaseStage(Do):
+class ReleaseStage(Do, frozen=True, kw_only=True):
     """The iteration's stage may be loaded again: that of a ring, or of the one pipeline.
 
     `waits_for_loads`: loads of it may be outstanding, by threads rather than wgmma.
@@ -202,8 +186,7 @@ class ReleaseStage(Do):
     waits_for_loads: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Phases:
+class Phases(Record, frozen=True, kw_only=True):
     """The parts of a loop's iterations, in order, and what its prologue, each later iteration and its epilogue do."""
 
     parts: tuple[Part, ...]
@@ -212,8 +195,7 @@ class Phases:
     epilogue: tuple[Do, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Mask:
+class Mask(Record, frozen=True, kw_only=True, eq=False):
     """A mask of the first MMA's result, the branch `branch`; unmasked iterations have a loop of their own."""
 
     lets: Block
@@ -221,8 +203,7 @@ class Mask:
     branch: Block
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Rescale:
+class Rescale(Record, frozen=True, kw_only=True, eq=False):
     """A factor of rows that is 1 in most iterations: `compute` and `apply` it where a row of the warp has another."""
 
     factor: RowFactor
@@ -231,8 +212,7 @@ class Rescale:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Overlapped(Op):
+class Overlapped(Op, frozen=True, kw_only=True, eq=False):
     """A loop whose schedule interleaves two iterations.
 
     MMAs with the results `first` are of the iteration itself, those of `second` are awaited in the next one. Operands
@@ -265,23 +245,20 @@ class Overlapped(Op):
 # -- the way to a producer's loop
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Visit(Op):
+class Visit(Op, frozen=True, kw_only=True, eq=False):
     """Where the way has led to a tile of work or an iteration."""
 
     visiting: VisitedWork
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Visits(Op):
+class Visits(Op, frozen=True, kw_only=True, eq=False):
     """What is done at each of them."""
 
     visiting: VisitedWork
     body: Block
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EachActive(Op):
+class EachActive(Op, frozen=True, kw_only=True, eq=False):
     """A loop of which memory tells the active iterations: each lane of a warp asks about one."""
 
     var: Var

@@ -1,6 +1,5 @@
 """What threads hold in registers: fragments, private arrays, and how loops are spread over the threads."""
 
-from dataclasses import dataclass
 from math import prod
 
 from tile2cu.analysis.accesses import parts_of
@@ -9,6 +8,7 @@ from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import InOrder
 from tile2cu.plan.launch_bounds import registers_of_thread
 from tile2cu.plan.mfma_steps import operand_registers
@@ -17,8 +17,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fragment:
+class Fragment(Record, frozen=True, kw_only=True, eq=False):
     """A register tile, or one that shows another's registers in another shape; no layout where nothing uses it."""
 
     tile: Buffer
@@ -26,16 +25,14 @@ class Fragment:
     rule: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LocalArray:
+class LocalArray(Record, frozen=True, kw_only=True, eq=False):
     """A private array of each thread; `addressed` where a function is given places in it."""
 
     tile: Buffer
     addressed: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LoopSpread:
+class LoopSpread(Record, frozen=True, kw_only=True, eq=False):
     """A layout that a loop over elements has, and the names of the loop's variables."""
 
     layout: FragmentLayout
@@ -44,8 +41,7 @@ class LoopSpread:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Alternation:
+class Alternation(Record, frozen=True, kw_only=True, eq=False):
     """The registers of warpgroups that alternate: what they keep of an iteration, and the last MMA's operands.
 
     `computed` is the tile that each of them holds one of, whose layout the `operands` have.
@@ -61,8 +57,7 @@ class Alternation:
         return (*kept, *(self.operands if tile is self.computed else ()))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Registers:
+class Registers(Record, frozen=True, kw_only=True, eq=False):
     """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have; `share` is the
     part of a consumer where a producer's registers go to the consumers, else 0.
 

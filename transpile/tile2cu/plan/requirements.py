@@ -1,11 +1,10 @@
 """What the launcher requires: multiples of run-time sizes, and memory of the device, without which no kernel runs."""
 
-from dataclasses import dataclass
-
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import SHARED_BUDGET, TMA_COLUMNS_IF, TMA_IF
 from tile2cu.core.expr import Binary, Expr, static_value
 from tile2cu.core.program import Buffer, Program
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Multiple, implied, strictest
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensor_maps import mapped_tensors
@@ -52,8 +51,7 @@ def _run_time_rows(resolved: Resolved) -> tuple[Multiple, ...]:
     return (*rows, *run_time_columns((resolved,)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Whole:
+class Whole(Record, frozen=True, kw_only=True):
     """A size that must be a multiple of `divisor`, and the tensors of which quotients of it are extents."""
 
     size: Expr

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uses import statements, users
@@ -10,13 +9,13 @@ from tile2cu.core.decisions import AWAITED_AT, PIPELINE, RETIRED, ROW_ALIGNMENT,
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Program, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import InOrder, Multiple, Pipeline, Retirement, Schedule, implied
 from tile2cu.plan.grid_schedule import GridSchedule
 from tile2cu.targets import Target
 
 
-@dataclass(frozen=True, eq=False)
-class Resolved:
+class Resolved(Record, frozen=True, eq=False):
     """One launch of a program. `namespace` is where its kernel is, empty where the program has one launch.
 
     `required` are the multiples that the launcher requires of sizes, for any of its launches; `grid_schedule` has the

@@ -1,8 +1,9 @@
 """The producer of a kernel: what it loads, when, and what it shares with those that compute."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import expressions, parts_of
 from tile2cu.analysis.prelude import (
@@ -27,6 +28,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import Load
 from tile2cu.core.program import Buffer, Copy, Loop, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan.body import Lowering
 from tile2cu.plan.copy_ops import GatherRows, TmaLoad
@@ -41,8 +43,7 @@ from tile2cu.plan.structure import Block, Paragraph, Statement, Where, mapped
 _LOADING = Where(loading=True)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Prologue:
+class Prologue(Record, frozen=True, kw_only=True, eq=False):
     """What a producer loads once, before its loop."""
 
     copies: tuple[Copy, ...]
@@ -50,8 +51,7 @@ class Prologue:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SlabbedStages:
+class SlabbedStages(Record, frozen=True, kw_only=True, eq=False):
     """The slabs of a stage of a ping-pong loop, in the order of their loads.
 
     `first` is the accumulator of an iteration's owner, whose MMAs are issued in order of their iterations, `last` the
@@ -89,24 +89,21 @@ class SlabbedStages:
         return first, second
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PathToLoop:
+class PathToLoop(Record, frozen=True, kw_only=True, eq=False):
     """The way to the producer's loop through those around it, which who loads and who computes go alike."""
 
     visiting: VisitedWork
     body: Block
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fed:
+class Fed(Record, frozen=True, kw_only=True, eq=False):
     """A loop that a producer loads `tiles` for, in one pipeline."""
 
     iterations: Iterations
     tiles: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Producer:
+class Producer(Record, frozen=True, kw_only=True, eq=False):
     """The producer's part of a kernel, which comes first and returns.
 
     `hoisted` are values that both parts see; of these `meanwhile` are read from memory while the first tiles load.

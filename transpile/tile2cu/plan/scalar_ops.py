@@ -1,22 +1,18 @@
 """The operations of a plan on single values: of each thread, or by it on one element of memory."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.program import Buffer, Reduction
 from tile2cu.plan.ops import Op
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Declare(Op):
+class Declare(Op, frozen=True, kw_only=True, eq=False):
     """A mutable variable of each thread."""
 
     var: Var
     init: Expr
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Assign(Op):
+class Assign(Op, frozen=True, kw_only=True, eq=False):
     """`var` = `value`; `operator` is that of an augmented assignment, or empty."""
 
     var: Var
@@ -24,8 +20,7 @@ class Assign(Op):
     value: Expr
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Store(Op):
+class Store(Op, frozen=True, kw_only=True, eq=False):
     """One element of `buffer` = `value`; `operator` as for Assign."""
 
     buffer: Buffer
@@ -34,8 +29,7 @@ class Store(Op):
     value: Expr
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Atomic(Op):
+class Atomic(Op, frozen=True, kw_only=True, eq=False):
     """One element of `buffer` is combined with `value`, or stored (no `kind`), in the memory order `order`.
 
     The order is relaxed where it is empty. `previous` is the name of the element's value before.
@@ -49,8 +43,7 @@ class Atomic(Op):
     previous: Var | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AtomicVector(Op):
+class AtomicVector(Op, frozen=True, kw_only=True, eq=False):
     """`count` neighbours of a row of `dst` are added to by those of `src`, in one instruction where there is one."""
 
     dst: Buffer

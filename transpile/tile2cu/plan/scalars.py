@@ -1,6 +1,6 @@
 """Statements on single values."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.sync_calls import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.decisions import ATOMIC_VECTOR, BOUNDS_CHECKED, CLUSTER_CALL

@@ -1,7 +1,6 @@
 """The shared memory of a kernel: what is where, and how much it takes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.prelude import producer_loop, producer_pipelines
 from tile2cu.core.decisions import (
@@ -16,6 +15,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import BARRIER_BYTES
 from tile2cu.core.shared_memory import BARRIERS, Aliasing, Part, Staging, Workspace, workspace_name
 from tile2cu.plan.exchanges import Reuse, reuse_of
@@ -26,8 +26,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import ping_pong_of
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SharedTile:
+class SharedTile(Record, frozen=True, kw_only=True, eq=False):
     """A tile of the user's in `stages`, 0 where it has none, or one that shows another's memory in another shape.
 
     `handed`: it passes a fragment from one warpgroup to the other, and no MMA reads it.
@@ -41,8 +40,7 @@ class SharedTile:
     handed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StagingTile:
+class StagingTile(Record, frozen=True, kw_only=True, eq=False):
     """The tile through which a fragment, or its transpose, leaves by TMA; it may have the memory of `instead_of`."""
 
     staging: Staging
@@ -50,8 +48,7 @@ class StagingTile:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Overlaid:
+class Overlaid(Record, frozen=True, kw_only=True, eq=False):
     """Parts of the tiles that are never in use together and so share memory; `file` has their lines."""
 
     parts: tuple[tuple[Part, tuple[SharedTile, ...]], ...]
@@ -59,8 +56,7 @@ class Overlaid:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Workspaces:
+class Workspaces(Record, frozen=True, kw_only=True, eq=False):
     """What reductions, scans and votes exchange values through; `joined` where all but those of scans share memory.
 
     Only the consumers of a kernel with a producer, `beside` it, take part. `like` is the tile of a workspace's shape
@@ -77,15 +73,13 @@ class Workspaces:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class UserBarriers:
+class UserBarriers(Record, frozen=True, kw_only=True, eq=False):
     """Barriers that the user handles."""
 
     tile: Buffer
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PipelineBarriers:
+class PipelineBarriers(Record, frozen=True, kw_only=True, eq=False):
     """The barriers of pipeline `number` of a producer, or of its `rings`: of each panel of a stage with `panels`."""
 
     stages: int
@@ -95,24 +89,21 @@ class PipelineBarriers:
     number: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PrologueBarriers:
+class PrologueBarriers(Record, frozen=True, kw_only=True, eq=False):
     """Those of what a producer loads once; in a `persistent` kernel once per tile of work."""
 
     bytes: int
     persistent: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PublishedIterations:
+class PublishedIterations(Record, frozen=True, kw_only=True, eq=False):
     """Which iteration the tile in each of a ring's stages is of."""
 
     ring: Ring
     bytes: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DrawnWork:
+class DrawnWork(Record, frozen=True, kw_only=True, eq=False):
     """The tiles of work that a producer has fetched; `idle` ones among them are passed over."""
 
     bytes: int
@@ -132,8 +123,7 @@ Member = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SharedMemory:
+class SharedMemory(Record, frozen=True, kw_only=True, eq=False):
     """All of it, in bytes of a `limit` that a block may use; `lds`: AMD's name for it, of `banks` of 4 bytes."""
 
     members: tuple[Member, ...]

@@ -1,17 +1,16 @@
 """The slabs of a ping-pong loop's stages: which tile each is of, and which warpgroup releases it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.prelude import producer_loop
 from tile2cu.core import schedule
 from tile2cu.core.decisions import SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.plan.resolved import Resolved
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Slabs:
+class Slabs(Record, frozen=True, kw_only=True, eq=False):
     """`count` neighbouring slabs of `tile`, from its slab `start` on, which warpgroup `part` releases.
 
     In the stage they are slabs `first` to `last`, in the order of the loads. `columns` of the tile are in one slab.

@@ -1,12 +1,14 @@
 """The structure of a plan: paragraphs of statements, and the operations that hold others."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Address, Call, Expr, Var, negated
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Parallel, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Hazard, PackedDot
 from tile2cu.core.span import Span
 from tile2cu.plan.copy_ops import StoreRegisters
@@ -14,8 +16,7 @@ from tile2cu.plan.ops import Op
 from tile2cu.plan.tensors import TensorView
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Statement:
+class Statement(Record, frozen=True, kw_only=True, eq=False):
     """A statement of the program as operations: `op`, and those that it needs around it.
 
     What orders it after others, `before`, is above the comment of its paragraph; `first` is under it.
@@ -28,8 +29,7 @@ class Statement:
     after: tuple[Op, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Paragraph:
+class Paragraph(Record, frozen=True, kw_only=True, eq=False):
     """Neighbouring statements under one comment; without a `heading` it is part of what the comment above states."""
 
     statements: tuple[Statement, ...]
@@ -43,8 +43,7 @@ class Paragraph:
 Block = tuple[Paragraph, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class For(Op):
+class For(Op, frozen=True, kw_only=True, eq=False):
     """A loop of each thread. `stop` is evaluated once, where `stop_changes`: the body may change its value."""
 
     var: Var
@@ -56,16 +55,14 @@ class For(Op):
     body: Block
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class While(Op):
+class While(Op, frozen=True, kw_only=True, eq=False):
     """A loop that ends when `condition` does not hold."""
 
     condition: Expr
     body: Block
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class If(Op):
+class If(Op, frozen=True, kw_only=True, eq=False):
     """A branch."""
 
     condition: Expr
@@ -85,16 +82,14 @@ class If(Op):
         return self.then[0].statements[0].op if alone else None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class OfGroup(Op):
+class OfGroup(Op, frozen=True, kw_only=True, eq=False):
     """What one group of the block's threads does."""
 
     group: int
     body: Block
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Let(Op):
+class Let(Op, frozen=True, kw_only=True, eq=False):
     """A name for a value. Of `constant` memory nothing is written while the kernel runs."""
 
     var: Var
@@ -102,8 +97,7 @@ class Let(Op):
     constant: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BindTensor(Op):
+class BindTensor(Op, frozen=True, kw_only=True, eq=False):
     """The tensor at an address; `written` where the kernel writes it."""
 
     view: TensorView
@@ -120,8 +114,7 @@ class Purpose(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Invoke(Op):
+class Invoke(Op, frozen=True, kw_only=True, eq=False):
     """A call, done only where all of `places` are inside their tensors; a cp.async then writes zeros (`fills`)."""
 
     call: Call
@@ -138,8 +131,7 @@ class Writers(Enum):
     ONCE = "once"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scaled:
+class Scaled(Record, frozen=True, kw_only=True, eq=False):
     """The rows of `tile` are multiplied by `factor`, which is 1 in rows of which `before` and `after` are equal."""
 
     tile: Buffer
@@ -149,8 +141,7 @@ class Scaled:
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Elementwise(Op):
+class Elementwise(Op, frozen=True, kw_only=True, eq=False):
     """A loop over all elements in parallel: `layout` states which thread takes which, `vector` neighbours at a time.
 
     Vectors of `neighbours` are adjacent. `in_registers`: idle lanes compute, too. `any_order`: elements are in
@@ -172,8 +163,7 @@ class Elementwise(Op):
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ByOneHolder(Op):
+class ByOneHolder(Op, frozen=True, kw_only=True, eq=False):
     """Statements that one of the threads runs which hold the same element of a loop of that layout and extents."""
 
     layout: FragmentLayout
@@ -181,15 +171,13 @@ class ByOneHolder(Op):
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DotsOfFour(Op):
+class DotsOfFour(Op, frozen=True, kw_only=True, eq=False):
     """Four products of numbers of 2 bits and int8, added to an element."""
 
     dot: PackedDot
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PipelinedLoop(Op):
+class PipelinedLoop(Op, frozen=True, kw_only=True, eq=False):
     """A loop whose `loads`, by all threads, run `stages` - 1 iterations ahead of its `body`, into stages of `tiles`.
 
     Its iterations count from 0; `start` is added for the user's variable. With `stores` a tile waits in registers
@@ -217,16 +205,14 @@ class PipelinedLoop(Op):
     rule: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AwaitPrologue(Op):
+class AwaitPrologue(Op, frozen=True, kw_only=True, eq=False):
     """Until the `tiles` that a producer loads once are there; in a `persistent` kernel those of this tile of work."""
 
     tiles: tuple[Buffer, ...]
     persistent: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReleasePrologue(Op):
+class ReleasePrologue(Op, frozen=True, kw_only=True, eq=False):
     """This warp has read the tiles that are loaded once: those of the next tile of work may be loaded.
 
     `waits_for_loads`: loads of them may be outstanding, by threads rather than wgmma.
@@ -235,16 +221,14 @@ class ReleasePrologue(Op):
     waits_for_loads: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AwaitStaging(Op):
+class AwaitStaging(Op, frozen=True, kw_only=True, eq=False):
     """Until TMA has read what was staged, or `completed` its store, before the next one (`again`) or the block ends."""
 
     again: bool
     completed: bool = False
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(Record, frozen=True):
     """The location of a statement: in the part of a `group` of threads, or of the producer, which is `loading`.
 
     `walking`: on the way to a producer's loop. `around`: the place of the statement that it is a part of. `elect`: the
@@ -257,8 +241,8 @@ class Where:
     walking: bool = False
     around: Span | None = None
     elect: Parallel | None = None
-    to_registers: frozenset[int] = field(default=frozenset())
-    from_registers: frozenset[int] = field(default=frozenset())
+    to_registers: frozenset[int] = frozenset()
+    from_registers: frozenset[int] = frozenset()
 
 
 Lower = Callable[[tuple[Stmt, ...], Where], Block]  # how the statements of a place become a block

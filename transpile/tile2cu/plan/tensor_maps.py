@@ -1,10 +1,9 @@
 """Tensor maps: how TMA sees tensors, each through one shape of tile."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.decisions import CALL, SHARED_LAYOUT, STAGING_TILE, TMA_IF
 from tile2cu.core.memo import kept
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Region
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Multiple
 from tile2cu.core.shared_memory import Staging
 from tile2cu.plan.copies import BY_TMA
@@ -12,8 +11,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.shared import staging_tiles
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TensorMapPlan:
+class TensorMapPlan(Record, frozen=True, kw_only=True, eq=False):
     """A map for copies, and additions, between a tensor and a shared tile: `users`.
 
     It is along the dimensions `dims`. `when` is what a call need not satisfy: then the kernel does without the map.
@@ -60,8 +58,7 @@ def mapped_tensors(resolved: Resolved) -> tuple[Buffer, ...]:
     return tuple(each.tensor for each in tensor_maps(resolved))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Use:
+class _Use(Record, frozen=True, kw_only=True, eq=False):
     """A copy between a tensor and a shared tile; equal `key`s are served by one map."""
 
     op: Copy | AtomicTile

@@ -1,13 +1,13 @@
 """Which buffers a kernel reads and writes, and which tensors it reaches by pointer."""
 
 import functools
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions, own_accesses, used_by_itself
 from tile2cu.analysis.uses import read_in, written_in
 from tile2cu.core.decisions import BOUNDS_CHECKED, CALL, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, TMA_IF
 from tile2cu.core.expr import Address, walk
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Scope
+from tile2cu.core.record import Record
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.resolved import Resolved
 
@@ -68,8 +68,7 @@ def memories(resolved: Resolved) -> tuple[Buffer, ...]:
     return tuple({tensor.memory.name: tensor.memory for tensor in viewed_tensors(resolved)}.values())
 
 
-@dataclass(frozen=True, kw_only=True)
-class TensorView:
+class TensorView(Record, frozen=True, kw_only=True):
     """How a kernel sees a tensor: which extents are `checked`, and at which multiple of bytes its rows start.
 
     0: nothing is known of that. `by_instance`: the launcher gives it, by the kernel's instance that it chooses.
@@ -135,8 +134,7 @@ def _needed(tensor: Buffer, resolved: Resolved) -> int:
     return view.alignment or (instance_alignment(resolved) if view.by_instance else POINTER_BYTES)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TensorViews:
+class TensorViews(Record, frozen=True, kw_only=True):
     """The tensors that a kernel reaches by pointer, and the rules that decided what is checked, and of their rows.
 
     Of tensors of which an extent is checked some are `loaded`, and some `stored`. `instance` is the alignment of rows

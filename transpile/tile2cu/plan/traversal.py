@@ -1,9 +1,9 @@
 """The one traversal of a plan."""
 
 from collections.abc import Iterator
-from dataclasses import is_dataclass
 
 from tile2cu.core.fields import fields_of
+from tile2cu.core.record import Record
 from tile2cu.plan.ops import Op
 from tile2cu.plan.structure import Statement
 
@@ -19,7 +19,7 @@ def _operations(part: object, seen: set[int]) -> Iterator[Op]:
             yield from _operations(each, seen)
     elif isinstance(part, Statement):
         yield from _operations((*part.before, *part.first, part.op, *part.after), seen)
-    elif is_dataclass(part) and type(part).__module__.startswith("tile2cu.plan.") and id(part) not in seen:
+    elif isinstance(part, Record) and type(part).__module__.startswith("tile2cu.plan.") and id(part) not in seen:
         seen.add(id(part))
         if isinstance(part, Op):
             yield part

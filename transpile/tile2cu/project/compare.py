@@ -4,11 +4,11 @@ import difflib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tile2cu.core.record import Record
 from tile2cu.project.job import Outcome, Selection
 from tile2cu.project.on_disk import content_of, left_beside, manifests, placed, read_manifest, sha256
 
@@ -26,8 +26,7 @@ class State(Enum):
     UNLISTED = "unlisted"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(Record, frozen=True, kw_only=True):
     """A file that is not what is emitted now. `now` is None for a file that nothing emits any more."""
 
     path: Path

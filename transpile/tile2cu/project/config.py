@@ -3,13 +3,15 @@
 import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
+
+from msgspec.structs import replace
 
 from tile2cu.core.dispatch import dispatch_of
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import ENVIRONMENT, SHIMS, STYLES, EmitOptions
+from tile2cu.core.record import Record
 from tile2cu.files import read
 from tile2cu.project.job import Job, Selection
 from tile2cu.project.toml_place import place
@@ -81,8 +83,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     return table
 
 
-@dataclass(frozen=True)
-class _Reader:
+class _Reader(Record, frozen=True):
     path: Path
     text: str
 
@@ -137,8 +138,8 @@ class _Reader:
                         name=kernel.get("name", ""),
                         with_test=kernel.get("with-test", False),
                         shims=self._shims(kernel, at),
-                        line=self._line(kernel, at, options.line),  # type: ignore[arg-type]
-                        tiles=self._tiles(kernel, at),  # type: ignore[arg-type]
+                        line=self._line(kernel, at, options.line),
+                        tiles=self._tiles(kernel, at),
                         family=tuple(map(str, kernel.get("family", ()))),
                     ),
                 )

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tile2cu.core.dispatch import Dispatch, Entry
 from tile2cu.core.errors import Tile2CuError

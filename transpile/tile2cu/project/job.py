@@ -3,20 +3,21 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import field, to_builtins
 
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import EmitOptions
+from tile2cu.core.record import Record
 
 if TYPE_CHECKING:
     from tile2cu.emitter import Emitted
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(Record, frozen=True, kw_only=True):
     """What to emit. `file` is read, the files go into `folder`; `kernel` None is all of the file.
 
     `target` is one, or several of one language with commas between: then each kernel is a dispatch by architecture.
@@ -35,7 +36,7 @@ class Job:
     def key(self) -> str:
         """A name for the job: it is another when any part of it is."""
         parts = (str(self.file), str(self.folder), self.target, self.kernel, sorted(self.bindings.items()))
-        rest = (astuple(self.options), None if self.dispatch is None else astuple(self.dispatch))
+        rest = (to_builtins(self.options), to_builtins(self.dispatch))
         return hashlib.sha256(json.dumps((*parts, *rest)).encode()).hexdigest()[:32]
 
     @property
@@ -67,8 +68,7 @@ class Job:
         return emit_text(self.file, kernel=self.kernel, target=targets[0], bindings=self.bindings, options=self.options)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Outcome(Record, frozen=True, kw_only=True):
     """What came of a job: the emitted kernels, or the diagnostic."""
 
     job: Job
@@ -76,8 +76,7 @@ class Outcome:
     error: Tile2CuError | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selection:
+class Selection(Record, frozen=True, kw_only=True):
     """The jobs that a call is about. `root` is the folder that keeps what tile2cu remembers of them."""
 
     root: Path

@@ -7,10 +7,10 @@ text that was emitted then. Once its markers are gone, the next update takes it 
 import re
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 from tile2cu.project.memory import Memory
 from tile2cu.project.on_disk import Placed, sha256
 
@@ -18,8 +18,7 @@ _MARKERS = re.compile(rb"^(<{7}|\|{7}|={7}|>{7})( |$)", re.MULTILINE)
 _HASH_DIGITS = 12
 
 
-@dataclass(frozen=True, kw_only=True)
-class Merged:
+class Merged(Record, frozen=True, kw_only=True):
     """What becomes of a file: its new `content` (None: it stays), a side file to `write`, side files to `remove`."""
 
     what: str  # "kept", "merged", "resolved", "conflict", "unresolved" or "wrote"

@@ -4,11 +4,11 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from textwrap import fill
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.project.headers import Headers, amalgamated, beside, in_namespace, vendored, version_of
 from tile2cu.project.job import Outcome
@@ -20,8 +20,7 @@ _PLAIN_C = re.compile(r"^#include <tl/(status|dtype)\.h>\n", re.MULTILINE)  # wh
 _MACHINES = {"sm_90a": "sm90", "sm_100a": "sm90", "gfx90a": "cdna", "gfx942": "cdna", "gfx950": "cdna"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Record, frozen=True, kw_only=True):
     """`single_header` joins the headers into one; `with_cpu` adds the CPU engine, so that the kernels run on a CPU."""
 
     single_header: bool = False

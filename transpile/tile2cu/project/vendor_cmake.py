@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from tile2cu.core.record import Record
 
 _GPU = """\
 project(tile2cu_kernels LANGUAGES CXX @languages@)
@@ -75,8 +76,7 @@ endif()
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Library:
+class _Library(Record, frozen=True, kw_only=True):
     """The sources of one folder for one target. `language` and `architecture` are CMake's."""
 
     name: str

@@ -1,7 +1,5 @@
 """The statements that access a tile, with the instruction or the tl:: function of each."""
 
-from dataclasses import dataclass
-
 from tile2cu.analysis.banks import BANK_BYTES, bank_ways
 from tile2cu.analysis.effects import own_effects
 from tile2cu.analysis.elements import byte_of
@@ -9,6 +7,7 @@ from tile2cu.analysis.uses import statements, users
 from tile2cu.core.decisions import CALL, INSTRUCTION
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Scope, Stmt
+from tile2cu.core.record import Record
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.vocabulary import NAMESPACE
 
@@ -16,8 +15,7 @@ _CHUNK_BITS = 128
 _ROWS = 8  # PTX ISA, "ldmatrix", and "Matrix Descriptor" of wgmma: core matrices of 8 rows of 16 bytes
 
 
-@dataclass(frozen=True, kw_only=True)
-class TileAccess:
+class TileAccess(Record, frozen=True, kw_only=True):
     """A statement that reads or writes a tile: its line, and what does it, empty of elementwise statements."""
 
     line: int

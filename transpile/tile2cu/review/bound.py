@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tile2cu.analysis.work import mma_flops
@@ -11,6 +10,7 @@ from tile2cu.choosing import Tunable
 from tile2cu.core.choice import named
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Program
+from tile2cu.core.record import Record
 from tile2cu_runtime.bench import roofline_of, work_of
 from tile2cu_runtime.peaks import gpu_of
 from tile2cu_runtime.spec import Manifest
@@ -19,16 +19,14 @@ _FIGURES = re.compile(r" at | \(|; ")
 _LEADERS = 5  # settings that the page lists
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
+class Part(Record, frozen=True, kw_only=True):
     """What a part of the GPU takes for the work of a call, in microseconds."""
 
     name: str
     us: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
+class Setting(Record, frozen=True, kw_only=True):
     """Values of the tile parameters, and the predicted microseconds; `own` are those of this page's kernel."""
 
     values: str
@@ -36,8 +34,7 @@ class Setting:
     own: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bound:
+class Bound(Record, frozen=True, kw_only=True):
     """What bounds a call with these sizes on `gpu`.
 
     With a model `us` is the predicted time, and `settings` are the fastest by it, with this kernel's own; without one

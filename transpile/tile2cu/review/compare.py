@@ -4,8 +4,8 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tile2cu.core.record import Record
 from tile2cu.explain import Explained, in_words
 from tile2cu.review.kernel import Figure, Kernel, figures
 
@@ -13,8 +13,7 @@ _CONTEXT = 3  # lines around a change
 _LINE = re.compile(r", line \d+|(?<=\.py):\d+(?:-\d+)?")  # numbers of the Python file's lines, which any edit moves
 
 
-@dataclass(frozen=True, kw_only=True)
-class Change:
+class Change(Record, frozen=True, kw_only=True):
     """The decisions about a place of only one of the two. `line` is its line in the version that has the place last."""
 
     place: str
@@ -23,8 +22,7 @@ class Change:
     after: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(Record, frozen=True, kw_only=True):
     """A figure that differs: both values, empty where one kernel has none, and by how much a number changed."""
 
     name: str
@@ -33,8 +31,7 @@ class Difference:
     change: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Record, frozen=True, kw_only=True):
     """Two kernels named `before` and `after`: decisions and figures that differ, and the differences of sources.
 
     Differences of sources are lines in unified format. Numbers of the Python file's lines are left out of figures and

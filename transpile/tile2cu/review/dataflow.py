@@ -1,7 +1,8 @@
 """The dataflow of a kernel's tiles as a picture: which statement reads which tile, and which one it writes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.control import places_of_operations
 from tile2cu.analysis.effects import Access, effects, effects_of
@@ -16,6 +17,7 @@ from tile2cu.core.program import (
     Scope,
     While,
 )
+from tile2cu.core.record import Record
 from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg
 
@@ -35,8 +37,7 @@ _MEMORIES = {
 _COLOURS = {"global memory": 0, "shared memory": 1, "registers": 2}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
+class Step(Record, frozen=True, kw_only=True):
     """A statement: its line and text, how many loops and branches are around it, and the tiles that it accesses.
 
     `loop` is True of a loop's head, which accesses none; `collective` of a reduction or a scan.
@@ -51,8 +52,7 @@ class Step:
     collective: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dataflow:
+class Dataflow(Record, frozen=True, kw_only=True):
     """The steps of a launch in order, and its buffers: name and memory, from global memory to registers."""
 
     buffers: tuple[tuple[str, str], ...]

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tile2cu.core.record import Record
 from tile2cu_runtime.report import Finding, GlobalAccess, Report, SharedAccess
 
 
-@dataclass(frozen=True, kw_only=True)
-class Access:
+class Access(Record, frozen=True, kw_only=True):
     """The requests of a Python line to one memory: `units` are wavefronts (shared) or 32-byte sectors (global).
 
     `ideal` is how many there would be without bank conflicts, or with every byte of a sector used.
@@ -42,16 +41,14 @@ _CHECKS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Check:
+class Check(Record, frozen=True, kw_only=True):
     """What a run checks, and its findings as text."""
 
     name: str
     findings: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Execution:
+class Execution(Record, frozen=True, kw_only=True):
     """A run: its sizes, the schedules, the checks with their findings, and the accesses in the order of the lines."""
 
     sizes: str

@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from tile2cu.core.errors import Tile2CuWarning
 from tile2cu.core.origin import EmitOptions, Tool
+from tile2cu.core.record import Record
 from tile2cu.emitter import Resolved, emit_kernel
 from tile2cu.explain import Explained, explained
 from tile2cu.lint import warnings_of
@@ -27,8 +29,7 @@ _NUMERICS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kernel:
+class Kernel(Record, frozen=True, kw_only=True):
     """A kernel for one target: its launches, its files and its manifest. `label` names it among others.
 
     The rest is what was asked for besides: the compiler's report `compiled`, or why there is none; what bounds a call;
@@ -77,8 +78,7 @@ def reviewed(launches: tuple[Resolved, ...], *, label: str, tool: Tool, options:
     )
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Record, frozen=True):
     """A figure by name; `number` is what differences between two kernels are computed from, in `unit`."""
 
     name: str

@@ -1,13 +1,13 @@
 """The layouts of a kernel's tiles, by name, as objects that plot themselves."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from tile2cu.core.decisions import LAYOUT, SHARED_LAYOUT
 from tile2cu.core.layout import FragmentLayout, SharedLayout
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.emitter import Resolved
 from tile2cu.files import write_files
 from tile2cu.review.accesses import rows_read_together
@@ -15,8 +15,7 @@ from tile2cu.review.pictures import WHOLE, Window, fragment_picture, shared_pict
 from tile2cu.styles.base.layouts import described
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Record, frozen=True):
     """An image as SVG text. Notebooks show it."""
 
     svg: str
@@ -30,8 +29,7 @@ class Picture:
         return written
 
 
-@dataclass(frozen=True, kw_only=True)
-class TileLayout:
+class TileLayout(Record, frozen=True, kw_only=True):
     """The layout of one tile: a fragment's, or a shared tile's in so many `banks`. `rule` decided it.
 
     `line` is the one of the Python file that declares the tile. `read_together` are the rows of 16 bytes of a shared

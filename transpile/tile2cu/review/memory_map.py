@@ -4,8 +4,10 @@ Offsets are from left to right, statements from top to bottom: aliased memory is
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from msgspec.structs import replace
+
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import round_up
 from tile2cu.core.shared_memory import Staging, Workspace
 from tile2cu.plan import shared as plan
@@ -19,8 +21,7 @@ _LEAST = 3  # pixels of a rectangle's width
 _WORD = 8  # bytes: alignment of barriers and of what a producer publishes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stored:
+class Stored(Record, frozen=True, kw_only=True):
     """`bytes` of shared memory at `start`, in so many `stages`; of aliased memory, the `part` that it is live in.
 
     `lines` are the Python lines between which that part is live, where the rules state them. Of a staging tile `of` is

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 from inspect import cleandoc
@@ -11,12 +10,14 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from tile2cu.analysis.uses import statements
 from tile2cu.core.choice import named
 from tile2cu.core.errors import Tile2CuWarning
 from tile2cu.core.layout import FragmentLayout, SharedLayout
 from tile2cu.core.program import Loop
+from tile2cu.core.record import Record
 from tile2cu.emitter import Resolved
 from tile2cu.explain import Explained, RejectedCandidate, find_rule, in_words
 from tile2cu.review.accesses import TileAccess, accesses_of, ways
@@ -56,8 +57,7 @@ _SECTIONS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Line:
+class _Line(Record, frozen=True, kw_only=True):
     """A line of a source as HTML, the Python line that it belongs to, and the line of the other source to go to."""
 
     number: int
@@ -69,8 +69,7 @@ class _Line:
     accesses: tuple[Access, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Tiles:
+class _Tiles(Record, frozen=True, kw_only=True):
     """Tiles of one layout, with its picture: their names, the lines that declare them, and who accesses each.
 
     `layout` is the first one's; `pass_` states what an MMA reads in one pass.

@@ -1,12 +1,12 @@
 """Pictures of layouts: which thread and register hold an element, and in which banks a shared tile stores it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 
 from tile2cu.analysis.banks import BANK_BYTES
 from tile2cu.analysis.elements import Coordinates, Holder, byte_of, holders, warp_size
 from tile2cu.core.layout import FragmentLayout, SharedLayout
+from tile2cu.core.record import Record
 from tile2cu.review import svg
 from tile2cu.styles.base.layouts import described
 
@@ -18,8 +18,7 @@ _CHUNK_BITS = 128
 _SMALL, _MOST_PARTS = 256, 256  # pixels of the picture of warps, and the most rectangles in it
 
 
-@dataclass(frozen=True, kw_only=True)
-class Window:
+class Window(Record, frozen=True, kw_only=True):
     """The part of a tile that is shown: its first rows and columns; None is all of them."""
 
     rows: int | None = None
@@ -29,8 +28,7 @@ class Window:
 WHOLE = Window()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Run:
+class _Run(Record, frozen=True, kw_only=True):
     """Adjacent elements that are shown as one: `count` from `at` on, at a row and a column of the picture."""
 
     at: Coordinates

@@ -1,8 +1,7 @@
 """Which tile of the grid each block computes, as a picture: the order of headers/tl/common/rasterization.h."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.expr import static_value
+from tile2cu.core.record import Record
 from tile2cu.plan.grid import Across, ByXcd, InPanels, LptOrder, TileOrder, grid
 from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg
@@ -14,8 +13,7 @@ _WAVE = 8  # blocks of one colour
 _WAVE_BLOCKS = 128  # tl::wave_blocks
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Record, frozen=True):
     """A tile's coordinates: x along gridDim.x, y along gridDim.y."""
 
     x: int

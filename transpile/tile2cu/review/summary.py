@@ -1,13 +1,12 @@
 """The figures at the top of a page: what a reviewer asks first."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tile2cu.core.record import Record
 from tile2cu.review.kernel import Kernel
 
 
-@dataclass(frozen=True, kw_only=True)
-class Card:
+class Card(Record, frozen=True, kw_only=True):
     """A figure with its name and a note. `section` is the part of the page that it leads to; `warns` marks a defect."""
 
     name: str

@@ -5,11 +5,11 @@ two steps: the mbarriers of a producer's stages, and the block barriers of a loo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import buffers_read
 from tile2cu.core.decisions import PIPELINE, SCHEDULE
 from tile2cu.core.program import Copy, Gemm, Loop, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Action, By, Pipeline, Step
 from tile2cu.plan.producer import rings_of
 from tile2cu.plan.resolved import Resolved
@@ -24,8 +24,7 @@ _ARRIVAL = 2  # steps that a load takes in the chart
 _ITERATIONS = (4, 6)  # the fewest and the most that are shown
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bar:
+class Bar(Record, frozen=True, kw_only=True):
     """Steps `start` to `end` of one `row`: what happens, in which iteration, by which line of the Python file.
 
     An event, as a barrier's completion, starts and ends at the same step.
@@ -39,8 +38,7 @@ class Bar:
     what: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Timeline:
+class Timeline(Record, frozen=True, kw_only=True):
     """The chart of a loop: its rows in order, and the bars of its first iterations."""
 
     loop: Loop
@@ -63,8 +61,7 @@ def timeline(loop: Loop, resolved: Resolved) -> Timeline | None:
     return Timeline(loop=loop, rows=chart.rows(), bars=tuple(chart.bars))
 
 
-@dataclass(frozen=True)
-class _Ring:
+class _Ring(Record, frozen=True):
     """Loads whose tiles share stages, which are released together: after the last reader of one of `tiles`."""
 
     name: str

@@ -7,9 +7,10 @@ place in the order follows from them (order.py). `rules/__init__.py` lists all r
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.groups import by_groups, fragments, with_groups
@@ -43,6 +44,7 @@ from tile2cu.core.program import (
     While,
 )
 from tile2cu.core.rebuild import with_instead
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import PingPong
 from tile2cu.passes import (
     AGREE_ON_BRANCHES,
@@ -98,8 +100,7 @@ class Phase(IntEnum):
     STORAGE = 9  # the budget of shared memory and registers
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(Record, frozen=True):
     """A rule at work: in a kernel with these `statements`, `what` of `about` becomes `value`.
 
     `statements` are lines of a kernel's body; `about` is a buffer's name, a line number within them (from 1), or
@@ -115,8 +116,7 @@ class Example:
     cluster: int = 1
 
 
-@dataclass(frozen=True, eq=False)
-class Context:
+class Context(Record, frozen=True, eq=False):
     """The input of a rule. `threads` share the tiles of its subject: the threads of the block, or of a group."""
 
     program: Program
@@ -148,8 +148,7 @@ class Context:
         return self.launch.statements
 
 
-@dataclass(frozen=True, eq=False)
-class Rule:
+class Rule(Record, frozen=True, eq=False):
     """`id` is `area.op.what`; `on` the kinds of subject; `source` where the reason is documented.
 
     A rule runs when all rules of its phase that write a key it `reads` have run; for the keys of `absent` it checks

@@ -1,11 +1,13 @@
 """What operations cost on a GPU: the constants of the model that chooses tile sizes (chooser/model.py)."""
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 
+from msgspec.structs import replace
 
-@dataclass(frozen=True, kw_only=True)
-class Costs:
+from tile2cu.core.record import Record
+
+
+class Costs(Record, frozen=True, kw_only=True):
     """The constants of one GPU. Cycles are those of an SM, and bytes per cycle those of one SM of `sms`.
 
     `card` is the GPU that was measured, `source` where the figures are from. `ghz` is the clock where MMAs are few;

@@ -3,8 +3,9 @@
 https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/amd-instinct-mi300-cdna3-instruction-set-architecture.pdf
 """
 
-from dataclasses import replace
 from itertools import product
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import (
     BFLOAT16,

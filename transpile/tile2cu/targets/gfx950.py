@@ -3,8 +3,9 @@
 https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/amd-instinct-cdna4-instruction-set-architecture.pdf
 """
 
-from dataclasses import replace
 from itertools import product
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32, OCP_FLOATS, TFLOAT32
 from tile2cu.targets.gfx942 import FLOAT, GFX942, HALF, INTEGER, fp8, through_half

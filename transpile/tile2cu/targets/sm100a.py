@@ -3,7 +3,7 @@
 https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-instructions-mma
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.targets.sm90a import SM90A
 

@@ -1,6 +1,6 @@
 """NVIDIA L4, L40 and RTX 40: sm_80's instructions and MMAs of 8-bit floating point."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import FLOAT32, OCP_FLOATS
 from tile2cu.targets.sm80 import FP8_THROUGH_HALF, INT4_PRODUCTS, MMA, SM80, SPARSE

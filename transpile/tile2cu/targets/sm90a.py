@@ -3,7 +3,7 @@
 https://docs.nvidia.com/cuda/parallel-thread-execution/#asynchronous-warpgroup-level-matrix-shape
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, INT8, INT32, TFLOAT32, UINT8
 from tile2cu.targets.sm80 import FP8_THROUGH_HALF, INT4_THROUGH_INT8, MMA, SM80

@@ -1,13 +1,12 @@
 """The fields of every target's table."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tile2cu.core.dtype import FLOATS_OF_8_BITS, FNUZ_FLOATS, OCP_FLOATS, DType
+from tile2cu.core.record import Record
 
 
-@dataclass(frozen=True)
-class Mma:
+class Mma(Record, frozen=True):
     """One shape of mma.sync: `m`, `n`, `k` in elements of `operand`.
 
     `through` is the type that operands are converted to first, exactly, where the target has no
@@ -27,8 +26,7 @@ class Mma:
             raise ValueError("mma.sync reads 256 bits of K from each row of A")
 
 
-@dataclass(frozen=True)
-class Wgmma:
+class Wgmma(Record, frozen=True):
     """One row of wgmma.mma_async: 64 rows, N in eights up to 256, `k` in elements of `operand`."""
 
     operand: DType
@@ -40,8 +38,7 @@ class Wgmma:
             raise ValueError("wgmma reads 256 bits of K from each row")
 
 
-@dataclass(frozen=True)
-class Mfma:
+class Mfma(Record, frozen=True):
     """One v_mfma_* of a wave of 64: `size` rows by `size` columns, `k` in elements of `operand`.
 
     A lane holds `lane_elements` k of one row of A (or column of B), 16 bytes side by side, and `run` consecutive
@@ -96,8 +93,7 @@ class Mfma:
         return i % self.run + self.run * (i // (self.run * groups)), j + self.size * (i // self.run % groups)
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Record, frozen=True):
     """A target. `shared_limit` is the bytes that a block may use; `name` is spelled as on the command line.
 
     `mma` and `wgmma` are NVIDIA's matrix instructions, `mfma` AMD's, those first that are preferred.

@@ -10,11 +10,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import update_wrapper
 from typing import Any
 
+from msgspec.structs import replace
+
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 from tile2cu.tilelang.jit import JITImpl, compile, jit
 from tile2cu.tilelang.kernel import JITKernel
 from tile2cu.tilelang.notes import once
@@ -44,8 +46,7 @@ Config = Mapping[str, Any]
 Measure = Callable[[Sequence[JITKernel], Sequence[Any]], Sequence[float]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tuning:
+class Tuning(Record, frozen=True, kw_only=True):
     """How configurations are checked: against `ref_prog`, with tensors from `supply_prog` or of `supply_type`."""
 
     supply_type: TensorSupplyType = TensorSupplyType.Auto
@@ -58,8 +59,7 @@ class Tuning:
     manual_check_prog: Callable[..., Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AutotuneResult:
+class AutotuneResult(Record, frozen=True, kw_only=True):
     """The configuration that is taken, its kernel, and what was measured, in milliseconds; None without a GPU."""
 
     latency: float | None

@@ -1,9 +1,9 @@
 """TileLang's interface, part by part: what tile2cu.tilelang has in its place. docs/migrating.md has it as a table."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
+from tile2cu.core.record import Record
 from tile2cu.tilelang.notes import WITHOUT_EFFECT
 from tile2cu.tilelang.options import PASS_CONFIGS
 
@@ -17,8 +17,7 @@ class Status(Enum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Record, frozen=True):
     """A name of TileLang's interface; `note` is what differs, or what takes its place."""
 
     name: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tile2cu.api_words import speaks_python
 from tile2cu.core.origin import EmitOptions
+from tile2cu.core.record import Record
 from tile2cu.emitter import emit_kernel
 from tile2cu.frontend.live import Live
 from tile2cu.loading import resolve_call
@@ -15,8 +15,7 @@ from tile2cu.tilelang.primfunc import PrimFunc
 from tile2cu.tool import this_tool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Artifact:
+class Artifact(Record, frozen=True, kw_only=True):
     """What `tilelang.lower` gives: the sources, and the manifest as JSON."""
 
     kernel_source: str

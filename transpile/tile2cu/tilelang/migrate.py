@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile2cu.api import resolved_kernels
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 from tile2cu.files import read_python
 from tile2cu.frontend import driver_arguments, kernel_names
 from tile2cu.targets import Target
@@ -20,8 +20,7 @@ _ROOTS = ("tilelang", "tvm")
 _COMPILERS = ("tilelang.jit", "tilelang.lazy_jit", "tilelang.compile", "tilelang.par_compile")
 
 
-@dataclass(frozen=True, order=True)
-class Finding:
+class Finding(Record, frozen=True, order=True):
     """One line of the program. A finding is `blocking` where the program would not run as it does with TileLang."""
 
     line: int

@@ -3,12 +3,14 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import field
+
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 from tile2cu.targets import TARGETS
 from tile2cu.tilelang.notes import ignored, once
 
@@ -49,8 +51,7 @@ PassConfigKey = Enum("PassConfigKey", {name: name.lower().replace("_", ".", 1) f
 _REASONS = {name.lower().replace("_", ".", 1): reason for name, reason in PASS_CONFIGS.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Record, frozen=True, kw_only=True):
     """How a kernel is compiled. `target` is tile2cu's name of it; `device` None for what this machine has."""
 
     out_idx: Any = None

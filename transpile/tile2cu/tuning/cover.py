@@ -4,10 +4,10 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tile2cu.core.choice import Candidate, named
 from tile2cu.core.dispatch import Entry
+from tile2cu.core.record import Record
 from tile2cu.tuning.record import Sizes, Tuned
 
 MOST = 8  # settings, and kernels of the dispatch
@@ -16,8 +16,7 @@ _NEAR = 1.05  # of the fastest setting's time on a shape
 Predict = Callable[[Candidate, Mapping[str, int]], float | None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cover:
+class Cover(Record, frozen=True, kw_only=True):
     """`settings`, the fallback last, and the one `of` each shape."""
 
     settings: tuple[Candidate, ...]

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict, replace
+
 from tile2cu.core.choice import Candidate, Setting
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 from tile2cu.files import write_files
 
 FORMAT = 3
@@ -15,8 +17,7 @@ Sizes = tuple[tuple[str, int], ...]
 Bindings = tuple[tuple[str, str | int | float | bool], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
+class Figure(Record, frozen=True, kw_only=True):
     """A measured setting of a file: the median of its rounds in microseconds, and (slowest - fastest) / median."""
 
     file: str
@@ -30,8 +31,7 @@ class Figure:
         return Candidate(self.file, self.setting)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tuned:
+class Tuned(Record, frozen=True, kw_only=True):
     """The result for one shape: the `best` setting, the file's own, and all `figures`, fastest first.
 
     `by` is "model" where the model's choice stays, "default" where the file's own does, "measured" where another
@@ -89,14 +89,13 @@ class Tuned:
         return next((figure for figure in self.figures if figure.file in files), None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TuneFile:
+class TuneFile(Record, frozen=True, kw_only=True):
     """All results for one kernel and target; `sha256` is that of the Python file that was measured."""
 
     kernel: str
     target: str
     sha256: str
-    entries: tuple[Tuned, ...] = field(default=())
+    entries: tuple[Tuned, ...] = ()
 
     def with_entry(self, entry: Tuned) -> "TuneFile":
         """The file with an entry in the place of an older one for the same card and sizes."""

@@ -3,15 +3,17 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from tile2cu.chooser.choose import NoModel
 from tile2cu.choosing import Tunable, family_of
 from tile2cu.core.choice import Candidate
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.record import Record
 from tile2cu.files import relative_to
 from tile2cu.frontend import listed_settings
 from tile2cu.targets import find
@@ -27,8 +29,7 @@ _NEAR = 1.15  # likewise, up to which a file's further settings are ranked
 Family = Sequence[Tunable]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(Record, frozen=True, kw_only=True):
     """Measurements and seconds for each shape. `again` measures shapes that have a result."""
 
     measurements: int = MOST
@@ -36,8 +37,7 @@ class Limits:
     again: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(Record, frozen=True, kw_only=True):
     """A kernel, its family and a shape that it is tuned for: all that a worker needs, wherever it runs.
 
     `files` are the kernel's and those of its family, which have the same content there: `sha256`. Each worker may run

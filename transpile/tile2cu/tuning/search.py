@@ -8,11 +8,11 @@ often. The model's choice stays unless another setting is faster by 1 % in the m
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from tile2cu.chooser.space import Space
 from tile2cu.core.choice import Candidate, Setting
+from tile2cu.core.record import Record
 from tile2cu.tuning.record import Figure, Sizes, Tuned
 
 LEADERS = 8  # of the model
@@ -43,8 +43,7 @@ class Measurer(Protocol):
         """Microseconds of each setting in each round; all are timed in each round, one after the other."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidates:
+class Candidates(Record, frozen=True, kw_only=True):
     """What may be measured: `leaders` of all files by the model's prediction, its choice first, if it has one.
 
     `others` are the best setting of each other file of the family, or its own values where the model has none; `listed`

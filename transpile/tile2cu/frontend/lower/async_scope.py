@@ -1,7 +1,8 @@
 """`with T.attr(..., "async_scope", 1)`: stores of a tensor's elements to shared tiles that are copies by cp.async."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.core.dtype import INT32

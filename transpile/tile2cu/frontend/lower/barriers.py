@@ -1,9 +1,10 @@
 """Barriers and copies that the user handles: T.alloc_barrier, T.tma_copy, T.ws, named barriers."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.sync_calls import (
     START_KERNELS,

@@ -1,9 +1,10 @@
 """Clusters: blocks that run side by side, wait for one another, and reach one another's shared memory."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.sync_calls import SYNC_CLUSTER
 from tile2cu.core.dtype import INT32, UINT64

@@ -1,7 +1,8 @@
 """T.copy, T.fill and T.clear."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Expr, Load, Role, Var, static_value
 from tile2cu.core.program import Assign, Buffer, Copy, Fill, Region, Scope, Store

@@ -1,7 +1,8 @@
 """T.gemm: MMAs of tiles."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import FLOAT32, INT32
 from tile2cu.core.expr import Expr, Number, Role, Var, static_value

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, static_value, walk

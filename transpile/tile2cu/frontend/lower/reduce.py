@@ -1,8 +1,9 @@
 """T.reduce_*: reductions of a tile along one dimension."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, binary, int_const, static_value
 from tile2cu.core.program import Assign, Buffer, Copy, Reduce, Reduction, Scan, Scope, Store

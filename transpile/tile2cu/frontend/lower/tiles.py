@@ -7,9 +7,10 @@ slices of tensors and tiles, take part like tiles; of what each thread has for i
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import FLOAT32, DType
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const, is_of_thread, static_value, walk

@@ -1,8 +1,9 @@
 """Layouts that nothing constrains: tiles and loops that only access memory are distributed for coalesced access."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import gcd, prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import Access, element_accesses
 from tile2cu.analysis.uses import users

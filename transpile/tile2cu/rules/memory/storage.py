@@ -1,8 +1,9 @@
 """The shared-memory budget, and layouts of shared tiles that no GEMM reads."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import element_accesses, viewed
 from tile2cu.analysis.prelude import producer_loop, producer_pipelines

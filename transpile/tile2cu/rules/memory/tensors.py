@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import gcd
 
 from tile2cu.analysis.access_width import WIDEST, access_bytes, copied_bytes
@@ -48,6 +47,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
 )
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Multiple
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -57,8 +57,7 @@ POINTER_BYTES = 16  # the launcher rejects tensors that are not aligned to this
 _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stores are dropped"
 
 
-@dataclass(frozen=True)
-class _Access:
+class _Access(Record, frozen=True):
     """One access to a tensor: (start, extent) along each dimension, under the conditions `given`.
 
     A copy has its `region` of the tensor and the `other` one. An access of a T.Parallel has its `loop`, and `position`
@@ -74,8 +73,7 @@ class _Access:
     position: Expr | None = None
 
 
-@dataclass(frozen=True)
-class _Box:
+class _Box(Record, frozen=True):
     """One access to a tensor: (start, extent) along each dimension, and its bytes, if it moves vectors; else 0.
 
     Its first element of a row is `position` divided by `divisor`; vectors start at multiples of their size of `along`,

@@ -1,8 +1,9 @@
 """Hopper and later: results that are stored by TMA through shared memory."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import reduce
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import (
     variables,

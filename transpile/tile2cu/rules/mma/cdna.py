@@ -1,8 +1,9 @@
 """AMD's CDNA: GEMMs on the matrix cores, and tiles that are prefetched to registers and then stored to the LDS."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import used_by_itself, viewed
 from tile2cu.core.decisions import (

@@ -1,7 +1,9 @@
 """Hopper: MMAs that the user starts with T.wgmma_gemm, and their retirement at T.wait_wgmma."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.analysis.control import arms
@@ -11,6 +13,7 @@ from tile2cu.core.decisions import AWAITED_AT, NOT_IN_FLIGHT, ON_WGMMA, RETIRED,
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Break, Buffer, Continue, Gemm, If, Launch, Loop, Scope, Stmt, WgmmaWait, While
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Retirement
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import is_specialised
@@ -61,8 +64,7 @@ def wgmma_wait(launch: Launch, context: Context) -> Iterator[Decision]:
         yield stmt, RETIRED, retirement
 
 
-@dataclass(frozen=True)
-class _Flying:
+class _Flying(Record, frozen=True):
     """An MMA in flight: the group of threads that started it, and the fewest MMAs that the group started after it."""
 
     mma: Gemm

@@ -1,7 +1,8 @@
 """Hopper: software pipelining of MMAs with other work."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, shared, variables, variables_of
 from tile2cu.analysis.control import only_arm

@@ -1,7 +1,6 @@
 """Hopper: two warpgroups take iterations alternately (ping-pong), so that one multiplies while the other does not."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import (
     buffers_read,
@@ -20,6 +19,7 @@ from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_i
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import PingPong, Pipeline, RowFactor
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.alternating import GROUPS, shares_columns_of_last
@@ -80,8 +80,7 @@ def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
         yield rejected(op, NO_PING_PONG, found.because)
 
 
-@dataclass(frozen=True)
-class _Unsupported:
+class _Unsupported(Record, frozen=True):
     because: str
 
 

@@ -1,8 +1,9 @@
 """Barriers: before a read or write of memory that another thread's access must precede."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import takewhile
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import (
     atomic_only,

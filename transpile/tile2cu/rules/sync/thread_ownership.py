@@ -3,7 +3,6 @@
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from types import MappingProxyType
@@ -42,6 +41,7 @@ from tile2cu.core.program import (
     Store,
     While,
 )
+from tile2cu.core.record import Record
 from tile2cu.passes.mask_after_gemm import conjuncts
 from tile2cu.rules.engine import Context
 from tile2cu.rules.vectors.decode_loops import SPREAD
@@ -54,16 +54,14 @@ _Positions = tuple[int, ...] | None
 Conditions = tuple[tuple[Expr, bool], ...]
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Record, frozen=True):
     """The iterations of a loop access one element each: `positions` has the index of each loop variable, or None."""
 
     layout: FragmentLayout
     positions: tuple[int | None, ...]
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Record, frozen=True):
     """A box along one dimension: its start, as loop-invariant terms and a constant, and its extent."""
 
     terms: frozenset[tuple[Expr, int]]
@@ -76,8 +74,7 @@ class Side:
         return first.terms == second.terms and first.constant + first.extent <= second.constant
 
 
-@dataclass(frozen=True)
-class Tiled:
+class Tiled(Record, frozen=True):
     """A tensor is accessed in tiles of a layout's shape that start at multiples of it: each element has its thread.
 
     `positions` has the dimension of the layout that each index of the tensor runs along, None for a fixed one. Or,
@@ -95,15 +92,13 @@ class Tiled:
         return uniform or any(one is not None and two is not None and one.is_disjoint(two) for one, two in sides)
 
 
-@dataclass(frozen=True)
-class Listed:
+class Listed(Record, frozen=True):
     """The elements that each thread accesses, at most one each."""
 
     elements: tuple[_Positions, ...]
 
 
-@dataclass(frozen=True)
-class Alone:
+class Alone(Record, frozen=True):
     """Any elements, by one thread."""
 
     thread: int

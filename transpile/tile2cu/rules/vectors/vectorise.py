@@ -1,8 +1,9 @@
 """Vector widths of the accesses of an elementwise loop."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import Access, element_accesses, moved_index, parts_of, variables, viewed
 from tile2cu.analysis.runs import is_run, of_vector, starts_vector

@@ -1,8 +1,8 @@
 """The table of a producer's barriers: whose arrivals complete a phase, who waits for it, and the hazard it orders."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tile2cu.core.record import Record
 from tile2cu.plan.producer_ops import Iterations, Ring
 from tile2cu.plan.roles import Producer, SlabbedStages
 from tile2cu.plan.slabs import Slabs
@@ -40,8 +40,7 @@ def numbered(wish: str, of: Iterations, names: Names) -> str:
     return names(f"__{wish}_{of.number}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SlabWords:
+class SlabWords(Record, frozen=True, kw_only=True):
     """How a style writes what the comments on a ping-pong loop's barriers name: the number of `stages`, the wait for an
     MMA's result. Named barriers of events have numbers behind `reserved` ones.
     """

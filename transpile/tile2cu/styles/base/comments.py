@@ -1,11 +1,11 @@
 """Comments of the emitted text: the user's own, the Python lines, and the reasons."""
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePath
 from textwrap import wrap
 
 from tile2cu.core.program import If, Let, Loop, Stmt, While
+from tile2cu.core.record import Record
 from tile2cu.core.user_file import Constant
 from tile2cu.plan.paragraphs import is_of_rules, last_line
 
@@ -63,8 +63,7 @@ def ascii_source(text: str) -> str:
     return "".join(c if ord(c) < 128 else "".join(f"\\{byte:03o}" for byte in c.encode()) for c in text)
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Record, frozen=True):
     """Lines of a Python file, as comments name them."""
 
     file: str

@@ -1,8 +1,7 @@
 """The constants of a kernel's text that hold the depths of its pipelines."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.plan.pipelined import Depths, depths
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.names import Names
@@ -10,8 +9,7 @@ from tile2cu.styles.base.names import Names
 WRITTEN_STAGES = "written_stages"  # the stages of a tile that an iteration writes while an MMA in flight reads another
 
 
-@dataclass(frozen=True)
-class Constants:
+class Constants(Record, frozen=True):
     """Names the depths of one launch: `depth` is the first pipeline's, numbered for others that differ."""
 
     depth: str

@@ -4,12 +4,14 @@ In words a coordinate is a sum: row = 32 wave + 16 (value / 16) + lane % 16.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
 
+from msgspec.structs import replace
+
 from tile2cu.core.layout import Blocked, FragmentLayout, Slice
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
+from tile2cu.core.record import Record
 from tile2cu.styles.base.comments import bracketed
 
 
@@ -21,8 +23,7 @@ class Source(Enum):
     REGISTER = "value"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Digit:
+class Digit(Record, frozen=True, kw_only=True):
     """`length` values of dimension `dim` at distances of `stride`: the digit of its source at distance `source_stride`.
 
     The order of registers is that of their source strides.

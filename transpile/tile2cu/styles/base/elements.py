@@ -3,12 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
+
+from msgspec import field
+from msgspec.structs import replace
 
 from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.core.expr import Expr, Load, Past, Var, binary, children, int_const, walk
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import PackedDot
 from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
@@ -21,8 +24,7 @@ T = TypeVar("T", bound="ElementPrinter")
 Key = tuple[str, tuple[Expr, ...]]  # of an element: its buffer's name and its indices
 
 
-@dataclass(frozen=True, kw_only=True)
-class Access:
+class Access(Record, frozen=True, kw_only=True):
     """An element that a loop reads or writes, under `conditions`; an update is a read and a write."""
 
     buffer: Buffer
@@ -86,7 +88,6 @@ def box_of(
     return tuple(starts), tuple(dim for dim, _ in along)
 
 
-@dataclass
 class ElementPrinter(Printer):
     """Prints elements: `places` has those that a loop holds in registers, by buffer and indices.
 
@@ -100,7 +101,7 @@ class ElementPrinter(Printer):
     @classmethod
     def of(cls: type[T], printer: Printer, **more: Any) -> T:
         """A printer of the same names."""
-        return cls(**{each.name: getattr(printer, each.name) for each in fields(Printer)}, **more)
+        return cls(**{name: getattr(printer, name) for name in Printer.__struct_fields__}, **more)
 
 
 class ElementStatements(ABC):

@@ -3,9 +3,11 @@
 import math
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import is_run
@@ -80,8 +82,7 @@ _CONFUSING = frozenset(
 )
 
 
-@dataclass
-class Printer:
+class Printer(Struct):
     """Prints expressions of one kernel. `stages` gives the stage of a tile inside its pipeline's loop.
 
     Inside a loop over vectors, `packet` is its last variable.

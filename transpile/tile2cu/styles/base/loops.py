@@ -1,9 +1,9 @@
 """Loops of each thread, and how the iterations of pipelined loops are counted."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Role, Var, binary, static_value, walk
+from tile2cu.core.record import Record
 from tile2cu.plan.structure import For
 from tile2cu.styles.base import vocabulary as words
 from tile2cu.styles.base.expressions import Printer
@@ -34,8 +34,7 @@ def _moved(op: For, name: str, printer: Printer) -> str:
     return f"{name} += {printer.text(op.step)}"
 
 
-@dataclass(frozen=True)
-class FromZero:
+class FromZero(Record, frozen=True):
     """A loop whose iterations are numbered from 0: `k` is the number, `variable` declares the user's own from it.
 
     `trips` is the trip count; `count` names it where it is a number or a name that nothing changes, else it is empty.

@@ -1,6 +1,6 @@
 """What is written around a loop that interleaves two iterations: a time line, trip counts."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Call, walk

@@ -1,7 +1,9 @@
 """A loop whose iterations two warpgroups take in alternation: its parts as lambdas, and who runs which when."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from tile2cu.core.schedule import RowFactor, handed_name
 from tile2cu.plan.ops import Op

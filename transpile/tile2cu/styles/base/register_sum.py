@@ -1,7 +1,8 @@
 """The registers of a thread's tiles, as a sum of those of each tile."""
 
-from dataclasses import replace
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from tile2cu.plan.registers import Fragment, Registers
 from tile2cu.styles.base.comments import listed, wrapped

@@ -1,9 +1,9 @@
 """A producer's part of a kernel in words, and the values that it shares with the others."""
 
-from dataclasses import dataclass
 from itertools import groupby
 
 from tile2cu.core.expr import Var
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Persistent
 from tile2cu.plan.roles import Producer
 from tile2cu.styles.base.expressions import Printer
@@ -13,8 +13,7 @@ from tile2cu.styles.base.view import Declaration
 SOONER = "Issued before values for the loop are read from memory, so that their latencies overlap"
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(Record, frozen=True):
     """The comments on a producer's role."""
 
     producer: Producer

@@ -1,14 +1,12 @@
 """Tensor maps, and how calls name their dimensions."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.core.schedule import Multiple
 from tile2cu.styles.base.vocabulary import DIMS
 
 
-@dataclass(frozen=True)
-class TensorMap:
+class TensorMap(Record, frozen=True):
     """A tensor as TMA sees it through one shape of tile. `tile` is a C++ expression of the tile's type.
 
     `when` is what a call need not satisfy: then the kernel does without the map.

@@ -1,13 +1,14 @@
 """What a style prints: flat, frozen, strings and tuples only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from msgspec import field
+
+from tile2cu.core.record import Record
 from tile2cu.styles.base.comments import Place
 
 
-@dataclass(frozen=True)
-class StatementView:
+class StatementView(Record, frozen=True):
     """One statement: `kind` names the macro that prints it, `parts` are the texts it prints.
 
     `comments` are printed above it, `notes` and `declared` further down where the macro states; `line` is the Python
@@ -30,8 +31,7 @@ def text_line(text: str, place: int = 0, comments: tuple[str, ...] = ()) -> Stat
     return StatementView("line", {"text": text}, place, comments)
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(Record, frozen=True):
     """A line of text with the comments above it, and the sizes that it `declares`."""
 
     text: str
@@ -39,8 +39,7 @@ class Declaration:
     declares: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Record, frozen=True):
     """A titled group of declarations."""
 
     title: str
@@ -50,8 +49,7 @@ class Section:
 NO_SECTION = Section("", ())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limit:
+class Limit(Record, frozen=True, kw_only=True):
     """Conditions in C++, of which none may hold; `stated` is what must hold instead, in words."""
 
     conditions: tuple[str, ...]
@@ -59,8 +57,7 @@ class Limit:
     stated: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class KernelParts:
+class KernelParts(Record, frozen=True, kw_only=True):
     """What a style writes of one kernel, and of the types that it depends on.
 
     `maps` are the functions that make tensor maps. `producer` comes before the fragments: the producer warp's part. In

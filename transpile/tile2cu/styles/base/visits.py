@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.plan.producer_ops import EachActive, VisitedWork
 from tile2cu.styles.base.expressions import Printer

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Replicated
 from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.plan import copy_ops
 from tile2cu.plan.kernel import Kernel
@@ -19,8 +20,7 @@ from tile2cu.styles.ck.tensors import Box, Tensors, window_on
 from tile2cu.styles.ck.types import VECTOR, cast_of_tile, converts, in_ck, in_windows
 
 
-@dataclass(frozen=True)
-class Through:
+class Through(Record, frozen=True):
     """The registers between a tensor and a shared tile: how they are `loaded`, and `stored`."""
 
     loaded: Distribution

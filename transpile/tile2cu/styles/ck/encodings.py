@@ -7,16 +7,17 @@ registers (Y) the encoding lists the digits, the most significant first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import gcd, prod
+
+from msgspec.structs import replace
 
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
+from tile2cu.core.record import Record
 from tile2cu.styles.base.digits import Digit, Source, digits_of, in_sum, register
 
 
-@dataclass(frozen=True)
-class Encoding:
+class Encoding(Record, frozen=True):
     """An encoding: the lengths of the digits of R and of each dimension, and (dimension, position) of P and Y."""
 
     rs: tuple[int, ...]
@@ -198,8 +199,7 @@ def copy_of_rows(extents: tuple[int, ...], vector: int, threads: int) -> Encodin
     return encoding_of(Blocked(extents, tuple(grid), vector, threads))
 
 
-@dataclass(frozen=True)
-class Transposing:
+class Transposing(Record, frozen=True):
     """A copy that loads vectors of a row, and stores vectors of a column."""
 
     loaded: Encoding

@@ -1,6 +1,6 @@
 """Expressions over tiles in registers, in LDS, and single elements of tensors."""
 
-from dataclasses import dataclass, field
+from msgspec import field
 
 from tile2cu.core.dtype import FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Const, Expr
@@ -14,7 +14,6 @@ _PRIMARY = 12
 _OF_ANY_TYPE = ("cast", "reinterpret", "if_then_else")
 
 
-@dataclass
 class CkPrinter(ElementPrinter):
     """`elements` are the tensors that are accessed one element at a time, by their names."""
 

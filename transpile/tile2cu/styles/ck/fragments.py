@@ -1,12 +1,15 @@
 """What threads hold in registers: tiles whose distributions are the fragments' layouts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.registers import Fragment
@@ -31,8 +34,7 @@ class Temporary(Enum):
     OF_TENSORS = "a loop's elements of tensors"
 
 
-@dataclass(frozen=True)
-class Distribution:
+class Distribution(Record, frozen=True):
     """A named encoding, and its comment; `extents` are those of the tile it distributes, empty where it covers more."""
 
     name: str

@@ -1,7 +1,9 @@
 """MMAs as block GEMMs: the warp GEMM of the instruction, and the windows on its operands."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.instruction import MmaUnit

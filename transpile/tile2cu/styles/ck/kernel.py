@@ -1,6 +1,6 @@
 """A kernel's plan as ck_tile: its views, tiles and windows, and the statements over them."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Named, static_value

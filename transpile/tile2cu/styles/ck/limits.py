@@ -1,7 +1,6 @@
 """The sizes that ck_tile's offsets of 32 bits allow."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import element_accesses, variables, with_values
 from tile2cu.analysis.tile_starts import begins_near
@@ -10,6 +9,7 @@ from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import Expr, binary, int_const, static_value, substitute
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Let, Parallel, Region, Scope
+from tile2cu.core.record import Record
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import listed
@@ -20,8 +20,7 @@ from tile2cu.styles.ck.encodings import encoding_of
 from tile2cu.styles.ck.types import in_ck
 
 
-@dataclass(frozen=True)
-class _Reach:
+class _Reach(Record, frozen=True):
     """A dimension of a tensor: its extent, and that of the largest tile that may overhang it; None where none may."""
 
     extent: Expr

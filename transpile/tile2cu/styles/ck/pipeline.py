@@ -1,9 +1,12 @@
 """Loops whose tiles wait in registers between their loads and their stores to LDS."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Expr, Load, Var, substitute, walk
 from tile2cu.core.program import Buffer, Copy
+from tile2cu.core.record import Record
 from tile2cu.plan import copy_ops
 from tile2cu.plan.operands import TensorTile
 from tile2cu.plan.structure import PipelinedLoop
@@ -18,8 +21,7 @@ from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Box, step_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class Staged:
+class Staged(Record, frozen=True, kw_only=True):
     """A tile between its load and its store: its registers, and its window, which moves by `steps` per iteration.
 
     No steps: the window is a new one in each iteration.

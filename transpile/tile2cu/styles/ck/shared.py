@@ -9,6 +9,7 @@ from tile2cu.analysis.elements import byte_of
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.mfma_layout import WAVE
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.plan import shared
 from tile2cu.plan.kernel import Kernel
@@ -35,8 +36,7 @@ def _rounded(size: int) -> int:
     return -(-size // 16) * 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class ByColumns:
+class ByColumns(Record, frozen=True, kw_only=True):
     """A (k, n) tile that is stored along K, as its MMA reads it: `count` instructions have runs of `run` columns.
 
     Of `groups` other than 0, each of so many groups of lanes has `held` neighbours of A along K per instruction: the

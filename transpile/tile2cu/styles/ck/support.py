@@ -1,6 +1,6 @@
 """What ck_tile's style supports; the rest is a diagnostic that names the style that does."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import FLOATS_OF_8_BITS, FNUZ_FLOATS, INT8, OCP_FLOATS
 from tile2cu.core.errors import Tile2CuError

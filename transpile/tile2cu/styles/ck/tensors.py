@@ -9,6 +9,7 @@ from tile2cu.analysis.tile_starts import begins_near
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Unary, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import TensorTile
@@ -25,8 +26,7 @@ from tile2cu.styles.ck.types import SUPPORTED, VECTOR, in_ck, in_windows
 _OF_BLOCKS = (Role.SIZE, Role.SCALAR, Role.BLOCK)  # what has its value before the kernel's first statement
 
 
-@dataclass(frozen=True, kw_only=True)
-class Box:
+class Box(Record, frozen=True, kw_only=True):
     """A box of a tensor: the view's name, its text, the coordinate at which it starts, and its extents.
 
     `lines` declare its view where that depends on what only the statement knows.

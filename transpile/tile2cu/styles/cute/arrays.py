@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, nibbles_of, static_value
 from tile2cu.core.program import Buffer, Scope
+from tile2cu.core.record import Record
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import Held
 from tile2cu.styles.cute.vectors import Uniform
@@ -15,8 +16,7 @@ _MOST = 256  # that is subtracted from a number exactly
 _PLUS, _TIMES, _VALUE = 1, 2, 3  # precedence
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Value:
+class _Value(Record, frozen=True, kw_only=True):
     text: str
     precedence: int
     is_array: bool

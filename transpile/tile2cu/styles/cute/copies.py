@@ -1,10 +1,13 @@
 """Copies of tiles: by tiled copies between memories, and between memory and fragments."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Copy, Reduction, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.kernel import Kernel
@@ -21,8 +24,7 @@ ByThreads = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CopyType:
+class CopyType(Record, frozen=True, kw_only=True):
     """A tiled copy's name, and its types in the kernel's instances: for rows that start at multiples of 16 bytes, of 4
     bytes, which not all kernels have, and others.
     """
@@ -34,8 +36,7 @@ class CopyType:
     packs: bool = False  # whether the other one stores a thread's neighbours to shared memory together
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(Record, frozen=True, kw_only=True):
     """A box of a tensor or a shared tile: the tensor's text and the coordinate at which the box starts."""
 
     buffer: Buffer
@@ -49,8 +50,7 @@ class Place:
         return f"{self.tensor}, {self.start_text}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
+class Waiting(Record, frozen=True, kw_only=True):
     """The registers that hold a vector before it is stored to shared memory, and the tiled copy that moves it."""
 
     name: str

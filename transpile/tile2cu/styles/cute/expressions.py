@@ -1,11 +1,13 @@
 """Expressions over CuTe's tensors."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from tile2cu.core.dtype import FLOAT16, FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, Named
 from tile2cu.core.program import Buffer, Scope
+from tile2cu.core.record import Record
 from tile2cu.styles.base.elements import ElementPrinter, Key
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.support import unsupported
@@ -15,8 +17,7 @@ _PRIMARY = 12
 _OF_ANY_TYPE = ("infinity", "cast", "reinterpret", "if_then_else")
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(Record, frozen=True):
     """An element that a loop holds in registers: of a `tensor` at `index`, or a value by its name.
 
     `first` is the index of the first element that is held next to it.
@@ -30,7 +31,6 @@ class Held:
         return f"{self.tensor}({self.index})" if self.index else self.tensor
 
 
-@dataclass
 class CutePrinter(ElementPrinter):
     """Elements of tensors are predicated where a dimension is `checked`, unless a condition that is `known` to hold
     implies that it is in bounds.

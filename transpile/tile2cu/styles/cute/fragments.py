@@ -1,9 +1,11 @@
 """What threads hold in registers: partitions of tiles by a TiledMMA or a TiledCopy, and values of their rows."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+
+from msgspec.structs import replace
 
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Expr
@@ -18,6 +20,7 @@ from tile2cu.core.layout import (
     slice_of,
 )
 from tile2cu.core.program import Buffer, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.plan import ops
 from tile2cu.plan.kernel import Kernel
@@ -36,8 +39,7 @@ ACCUMULATORS = MmaAccumulator | WgmmaAccumulator
 _ANY_ATOM = "SM80_16x8x16_F32F16F16F32_TN"  # of a fragment that has an accumulator's layout, but no MMA writes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Partition:
+class Partition(Record, frozen=True, kw_only=True):
     """How the threads share a tile of `shape`: the type `name` is a TiledMMA, whose C it is, or a TiledCopy.
 
     `of` is what views of it are named after.

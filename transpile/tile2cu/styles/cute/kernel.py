@@ -1,7 +1,8 @@
 """A kernel's plan as CuTe: its tensors, fragments and shared tiles, and the statements over them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Named, static_value
 from tile2cu.core.instruction import MmaUnit
@@ -251,7 +252,7 @@ class CuteKernel(Parts):
                 loop = ElementLoop(op, self.printer, self.fragments, self.copies)
                 text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)
             case _:
-                kept = {Evicts: self.copies.evicts(op), Streams: self.copies.streams(op)}
+                kept: dict[type[Claim], bool] = {Evicts: self.copies.evicts(op), Streams: self.copies.streams(op)}
                 text, left_out = self._text(op), tuple(claim for claim, is_kept in kept.items() if not is_kept)
         claims = (self._stated(each) for each in op.claims if not isinstance(each, left_out))
         return text_line(text, 0, tuple(comment(each, self.printer.names) for each in claims))

@@ -1,10 +1,10 @@
 """Layouts of shared tiles and accumulators as CuTe's types."""
 
-from dataclasses import dataclass
 from math import gcd, prod
 
 from tile2cu.core.layout import Blocked, MmaAccumulator, SharedLayout
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 
 _CHUNK = 16  # bytes: what a swizzle permutes
 _ATOM_ROWS = 8
@@ -22,8 +22,7 @@ ATOMS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class SwizzledAtom:
+class SwizzledAtom(Record, frozen=True, kw_only=True):
     """composition(Swizzle<bits, base, 3>, Layout<Shape<rows, cols>, Stride<cols, 1>>), in elements."""
 
     bits: int
@@ -146,8 +145,7 @@ def _shape(extents: tuple[int, ...]) -> str:
     return f"Layout<Shape<{', '.join(map(static, extents))}>>{{}}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CopyThreads:
+class CopyThreads(Record, frozen=True, kw_only=True):
     """A grid of threads, row by row, of which each moves `vector` neighbours of a row at once."""
 
     threads: tuple[int, ...]

@@ -1,7 +1,9 @@
 """Tensor maps: the functions that make them, and the copies that go through them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Const, Expr, Named, Var, static_value, walk
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator

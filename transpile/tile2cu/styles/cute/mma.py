@@ -1,11 +1,10 @@
 """MMAs of warps and of warpgroups, and the waits that retire them."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.expr import static_value
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import MmaAccumulator, WgmmaAccumulator
 from tile2cu.core.program import Scope
+from tile2cu.core.record import Record
 from tile2cu.plan import ops
 from tile2cu.plan.operands import Tile
 from tile2cu.styles.base.comments import listed
@@ -19,8 +18,7 @@ from tile2cu.styles.cute.types import in_cute
 from tile2cu.styles.cute.wgmma import fences
 
 
-@dataclass(frozen=True)
-class Mmas:
+class Mmas(Record, frozen=True):
     """Prints MMAs."""
 
     printer: CutePrinter

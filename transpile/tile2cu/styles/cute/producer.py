@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Persistent

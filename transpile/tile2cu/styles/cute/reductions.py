@@ -1,9 +1,8 @@
 """Reductions of fragments: of rows, of columns, to one value."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, slice_of
 from tile2cu.core.program import Scope
+from tile2cu.core.record import Record
 from tile2cu.core.shared_memory import workspace_name
 from tile2cu.plan import ops
 from tile2cu.styles.cute import vocabulary as words
@@ -13,8 +12,7 @@ from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import is_half
 
 
-@dataclass(frozen=True)
-class Reductions:
+class Reductions(Record, frozen=True):
     """Prints reductions."""
 
     printer: CutePrinter

@@ -1,7 +1,8 @@
 """A kernel's body as views for the templates."""
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import Expr
 from tile2cu.core.layout import FragmentLayout

@@ -1,9 +1,9 @@
 """Copies and tile atomics as calls of headers/tl."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.plan import copy_ops
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap, store_dims
@@ -22,8 +22,7 @@ ByThreads = (
 _COPIES = {copy_ops.CopyMechanism.THREADS: "copy", copy_ops.CopyMechanism.CP_ASYNC: "copy_async"}
 
 
-@dataclass(frozen=True)
-class Copies:
+class Copies(Record, frozen=True):
     """Prints copies. By the id of the statement: `maps` are tensor maps, `registers` what a tile waits in."""
 
     printer: Printer

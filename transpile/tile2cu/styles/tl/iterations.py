@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.plan.producer_ops import Iterations
 from tile2cu.styles.base.barriers import numbered
 from tile2cu.styles.base.comments import bracketed
@@ -15,8 +15,7 @@ from tile2cu.styles.base.names import Names
 from tile2cu.styles.tl.vocabulary import MAX
 
 
-@dataclass(frozen=True)
-class Texts:
+class Texts(Record, frozen=True):
     """How a loop's iterations are written: the number of one, `k`, which counts from 0, and the trip count.
 
     `stage` is the pipeline's where that continues from loop to loop, `stages` names its depth. `done_before`, added to

@@ -1,7 +1,8 @@
 """Names, C++ types and descriptions of the layouts of fragments and loops."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from tile2cu.core.expr import Expr, int_const
 from tile2cu.core.layout import (
@@ -19,6 +20,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -29,8 +31,7 @@ from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.tl import vocabulary as tl
 
 
-@dataclass(frozen=True)
-class _Alias:
+class _Alias(Record, frozen=True):
     """A name for a layout, as tiles of one shape have it. Extents are `spelled` as the user does."""
 
     name: str

@@ -1,16 +1,14 @@
 """Operands as arguments of headers/tl's functions."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Region, Scope
+from tile2cu.core.record import Record
 from tile2cu.plan.operands import Operand, TensorTile, Threads, Tile
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.tl import vocabulary as tl
 
 
-@dataclass(frozen=True)
-class Operands:
+class Operands(Record, frozen=True):
     """Prints operands."""
 
     printer: Printer

@@ -1,11 +1,13 @@
 """Operations of a plan as calls of headers/tl."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import PurePath
+
+from msgspec.structs import replace
 
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.core.record import Record
 from tile2cu.core.shared_memory import workspace_name
 from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.claims import Executes
@@ -20,8 +22,7 @@ from tile2cu.styles.tl.operands import Operands
 from tile2cu.styles.tl.scalars import ScalarOp, Scalars
 
 
-@dataclass(frozen=True)
-class Operations:
+class Operations(Record, frozen=True):
     """Prints operations."""
 
     printer: Printer

@@ -1,6 +1,8 @@
 """A loop whose schedule interleaves two iterations: its parts as lambdas, each once, and the phases that run them."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from tile2cu.core.schedule import RowFactor
 from tile2cu.plan.producer_ops import (

@@ -1,6 +1,8 @@
 """A loop whose iterations two warpgroups take in alternation, in the calls of headers/tl."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from tile2cu.core.schedule import RowFactor
 from tile2cu.plan.copy_ops import GatherRows

@@ -1,6 +1,6 @@
 """The producer's part of a kernel as views for the templates, and what it shares with the others."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tile2cu.core.schedule import Persistent
 from tile2cu.core.shared_memory import ACTIVE_ROW

@@ -1,10 +1,9 @@
 """Operations on single values as C++."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr
 from tile2cu.core.program import Buffer
+from tile2cu.core.record import Record
 from tile2cu.plan import scalar_ops
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.scalars import scalar
@@ -13,8 +12,7 @@ from tile2cu.styles.tl import vocabulary as tl
 ScalarOp = scalar_ops.Assign | scalar_ops.Atomic | scalar_ops.AtomicVector | scalar_ops.Declare | scalar_ops.Store
 
 
-@dataclass(frozen=True)
-class Scalars:
+class Scalars(Record, frozen=True):
     """Prints operations on single values."""
 
     printer: Printer

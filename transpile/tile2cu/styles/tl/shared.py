@@ -1,7 +1,8 @@
 """The struct of a kernel's shared memory, and the names of what is in it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer

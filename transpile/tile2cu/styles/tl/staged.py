@@ -1,8 +1,7 @@
 """Loops whose loads all threads run ahead through registers."""
 
-from dataclasses import dataclass
-
 from tile2cu.core.program import Copy
+from tile2cu.core.record import Record
 from tile2cu.plan.buffer_loads import BufferLoads
 from tile2cu.plan.registers import staged_loads, staged_registers
 from tile2cu.plan.structure import PipelinedLoop
@@ -15,8 +14,7 @@ from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.operations import Operations
 
 
-@dataclass(frozen=True)
-class StagedTile:
+class StagedTile(Record, frozen=True):
     """The registers of a tile that one copy loads: their `name` and declaration."""
 
     name: str

@@ -1,7 +1,8 @@
 """The style of headers/tl: tiles, layouts and pipelines as its functions and types name them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import statements
