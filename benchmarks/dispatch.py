@@ -17,11 +17,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from chosen import KERNELS, TARGET, Shape, timed
+from msgspec.structs import replace
 from shapes import ROOT, ROWS, WEIGHTS, launcher
 
 CANDIDATES = 28

@@ -16,8 +16,10 @@ import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tile2cu.chooser.counts import Work
 from tile2cu.chooser.model import Schedule, times_of
@@ -175,7 +177,7 @@ def loss(costs: Costs, shapes: Shapes, chosen: Sequence[Shape]) -> float:
 
 def fitted(costs: Costs, shapes: Shapes, rounds: int) -> Costs:
     """Constants that reduce the loss on the shapes to train on; a step that helps grows, another one shrinks."""
-    steps = {field.name: 0.2 for field in fields(costs) if field.name not in GIVEN}
+    steps = {name: 0.2 for name in costs.__struct_fields__ if name not in GIVEN}
     least = loss(costs, shapes, shapes.train)
     for number in range(rounds):
         for name, step in steps.items():
@@ -240,7 +242,7 @@ def main() -> None:
         costs = fitted(costs, shapes, options.fit)
         print(
             "\n".join(
-                f"    {each.name}={getattr(costs, each.name):.4g}," for each in fields(costs) if each.name not in GIVEN
+                f"    {name}={getattr(costs, name):.4g}," for name in costs.__struct_fields__ if name not in GIVEN
             )
         )
     if options.worst:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from tile2cu.core.dispatch import Dispatch, Entry
@@ -45,8 +44,8 @@ _HOLDS: Mapping[str, Schema] = {
 
 def project() -> Schema:
     """`[tool.tile2cu]` of pyproject.toml."""
-    entry = {each.name: {"type": "string"} for each in fields(Entry)} | {"target": _TARGET, "bindings": _BINDINGS}
-    dispatch = {each.name: {"type": "string"} for each in fields(Dispatch)}
+    entry = {name: {"type": "string"} for name in Entry.__struct_fields__} | {"target": _TARGET, "bindings": _BINDINGS}
+    dispatch = {name: {"type": "string"} for name in Dispatch.__struct_fields__}
     dispatch |= {"output": {"type": "string"}, "entries": _array(_object(entry, required=["name"]))}
     keys = _keys(PROJECT_KEYS) | {
         "kernels": {"type": "array", "items": _object(_keys(KERNEL_KEYS), required=["file"])},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from unittest.mock import patch
@@ -12,6 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
+from msgspec.structs import replace
 
 from tests.conformance.kernels import small_program
 from tests.conformance.kernels_of_passes import PARAMS

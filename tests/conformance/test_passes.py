@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
+from msgspec.structs import replace
 
 from tests.conformance.comparison import tolerance
 from tests.conformance.kernels import small_program

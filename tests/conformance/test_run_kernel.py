@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.conformance import arguments
 from tests.conformance.arguments import Choice, choices, make, sizes_of, with_smaller_numbers

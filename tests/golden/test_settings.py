@@ -6,10 +6,11 @@ The head asks the rules when it is written; the test traces, decides and emits t
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.golden.cases import GOLDEN, ROOT, TOOL, Golden, about_values
 from tile2cu.analysis.uses import statements

@@ -1,11 +1,11 @@
 """Faults planted in rules and in the plan are found where the source runs; those of passes: test_rewrites.py."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.conformance.kernels import small_program
 from tests.differential.build import quick_load

@@ -1,9 +1,9 @@
 """Planted faults: passes that reorder, drop, add or move operations which depend on one another are rejected."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conformance.kernels import small_program
 from tile2cu.analysis.rewrites import Change, violations

@@ -1,9 +1,9 @@
 """Loops that load tiles and compute their elements, without MMAs: the leaders beside what was timed on a GPU."""
 
 import statistics
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.chooser.kernels import EXAMPLES, example
 from tests.unit.chooser.test_rows import timed

@@ -1,12 +1,12 @@
 """Results that are kept with the data: once for each object, and by identity for further arguments."""
 
-from dataclasses import dataclass, replace
+from msgspec.structs import replace
 
 from tile2cu.core.memo import kept
+from tile2cu.core.record import Record
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Record, frozen=True):
     x: int
 
 

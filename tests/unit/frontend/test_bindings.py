@@ -1,10 +1,11 @@
 """Where the values of parameters come from: -D, defaults, a call in the file, or the tensors at run time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Role, Var

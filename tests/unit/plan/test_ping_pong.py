@@ -1,10 +1,10 @@
 """The steps of two warpgroups that alternate, run iteration by iteration, apart from any style."""
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tile2cu.api import resolved_kernels
 from tile2cu.plan.body import Lowering

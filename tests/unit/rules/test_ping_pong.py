@@ -1,8 +1,7 @@
 """Two warpgroups that take iterations alternately: when, and why not."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.rules.kernels import resolved
 from tile2cu.analysis.accesses import buffers_written

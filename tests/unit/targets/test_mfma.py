@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.amdgcn.mfma_tables import ALL, LONG
 from tests.amdgcn.mfma_tables import Mfma as AmdRow
