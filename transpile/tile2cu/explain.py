@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import dedent, indent, wrap
 from typing import Any
 
+from msgspec.structs import asdict
+
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Fact, Facts, Rejected, Subject, name_of
 from tile2cu.core.program import Buffer, Launch, Loop, Sync, While
@@ -158,8 +160,8 @@ def as_json(kernel: str, target: str, places: Sequence[Explained]) -> dict[str, 
             "about": place.about,
             "line": place.line,
             "text": place.text,
-            "chosen": [vars(one) for one in place.chosen],
-            "rejected": [vars(other) for other in place.refused],
+            "chosen": [asdict(one) for one in place.chosen],
+            "rejected": [asdict(other) for other in place.refused],
         }
         for place in places
     ]

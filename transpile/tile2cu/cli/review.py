@@ -133,7 +133,7 @@ def _kernels(
 
 def _examined(options: argparse.Namespace, kernel: "Kernel", style: str, *, now: bool) -> "Kernel":
     """The kernel with what compilers, the cost model and a run state about it; of the file as it is `now`, or was."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     kernel = kernel if options.no_compile else _compiled(kernel, whole_sizes(options))
     if not now:
@@ -144,7 +144,7 @@ def _examined(options: argparse.Namespace, kernel: "Kernel", style: str, *, now:
 
 def _with_bound(options: argparse.Namespace, kernel: "Kernel") -> "Kernel":
     """The kernel with what bounds a call, where all its sizes are known, and with the results of `tile2cu tune`."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from tile2cu.choosing import tunable
     from tile2cu.files import read_python
@@ -201,7 +201,7 @@ def _compiled(kernel: "Kernel", given: dict[str, int]) -> "Kernel":
     """The kernel with the report of `tile2cu resources`; where the compiler is missing or fails, why. Errors: T2C-R100
     to R105 for sizes that the kernel does not have, or lacks.
     """
-    from dataclasses import replace
+    from msgspec.structs import replace
     from tempfile import TemporaryDirectory
 
     from tile2cu.files import write_files
