@@ -6,7 +6,6 @@ The head asks the rules when it is written; the test traces, decides and emits t
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tile2cu.api import emit_text, resolved_kernels
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import EmitOptions
 from tile2cu.core.program import Loop
+from tile2cu.core.record import Record
 from tile2cu.emitter import Resolved, emit_kernel, seen_by, with_namespaces
 from tile2cu.emitter.settings import Design, differences
 from tile2cu.targets import find
@@ -37,8 +37,7 @@ def _files() -> Iterator[tuple[Golden, Path]]:
 CASES = {str(path.relative_to(ROOT / "emitted")): (golden, path) for golden, path in _files()}
 
 
-@dataclass(frozen=True)
-class Stated:
+class Stated(Record, frozen=True):
     """A line of the head: a parameter, its value and another, and what that gives."""
 
     name: str

@@ -201,8 +201,9 @@ def _compiled(kernel: "Kernel", given: dict[str, int]) -> "Kernel":
     """The kernel with the report of `tile2cu resources`; where the compiler is missing or fails, why. Errors: T2C-R100
     to R105 for sizes that the kernel does not have, or lacks.
     """
-    from msgspec.structs import replace
     from tempfile import TemporaryDirectory
+
+    from msgspec.structs import replace
 
     from tile2cu.files import write_files
     from tile2cu_runtime import resources
