@@ -308,33 +308,59 @@ template <class Operand> CUTE_DEVICE auto step_of(const Operand& operand, int m,
   }
 }
 
+// A stage of shared tiles (rows, columns, stage) as an operand of wgmma. Compilers compute the descriptors of the first
+// stage in front of the loop, and add the stage's distance to them. Those of a tile at the stage's address are computed
+// anew between the wait for the stage and its first MMA.
+template <class Tiles> struct Stage {
+  Tiles tiles;
+  int index;
+};
+template <class Tiles> CUTE_DEVICE auto stage_of(const Tiles& tiles, int index) { return Stage<Tiles>{tiles, index}; }
+template <class Tiles> CUTE_DEVICE auto swap_modes(const Stage<Tiles>& stage) {
+  const auto swapped = cute::select<1, 0, 2>(stage.tiles.layout());
+  return stage_of(cute::make_tensor(stage.tiles.data(), swapped), stage.index);
+}
+
+// The operands of a thread's slice of a TiledMMA, (V, M or N, K): descriptors of shared tiles; a fragment as it is.
+template <class Slice, class A> CUTE_DEVICE auto operand_A(const Slice& slice, const A& a) {
+  if constexpr (cute::is_smem<A>::value)
+    return slice.partition_fragment_A(a);
+  else
+    return a;
+}
+template <class Slice, class Tiles> CUTE_DEVICE auto operand_A(const Slice& slice, const Stage<Tiles>& a) {
+  return slice.partition_fragment_A(a.tiles)(cute::_, cute::_, cute::_, a.index);
+}
+template <class Slice, class B> CUTE_DEVICE auto operand_B(const Slice& slice, const B& b) {
+  return slice.partition_fragment_B(b);
+}
+template <class Slice, class Tiles> CUTE_DEVICE auto operand_B(const Slice& slice, const Stage<Tiles>& b) {
+  return slice.partition_fragment_B(b.tiles)(cute::_, cute::_, cute::_, b.index);
+}
+
 // Issues c = a @ b if `first` is Zero, else c += a @ b. `a` is (M, K), in shared memory or an A operand fragment, and
-// `b` is (N, K) in shared memory. `warpgroup` is this thread's, in which descriptors are computed for the first thread.
-// Between warpgroup_arrive and warpgroup_commit_batch. Called by: the MMA's warpgroups.
+// `b` is (N, K) in shared memory; either may be a stage_of tiles. `warpgroup` is this thread's, in which descriptors
+// are computed for the first thread. Between warpgroup_arrive and warpgroup_commit_batch. Called by: the MMA's
+// warpgroups.
 template <class Mma, class A, class B, class C>
 CUTE_DEVICE void wgmma(Mma mma, int warpgroup, const A& a, const B& b, C& c,
                        cute::GMMA::ScaleOut first = cute::GMMA::ScaleOut::One) {
   using namespace cute;
   const auto slice = mma.get_slice(warpgroup * cutlass::NumThreadsPerWarpGroup);
-  const auto tCrB = slice.partition_fragment_B(b);  // descriptors, (V, N, K)
-  const auto each_k = [&](const auto& tCrA) {
+  const auto tCrB = operand_B(slice, b);
+  const auto tCrA = operand_A(slice, a);
+  CUTE_UNROLL
+  for (int m = 0; m < size<1>(c); ++m) {  // one accumulator after the other: they do not alternate
     CUTE_UNROLL
-    for (int m = 0; m < size<1>(c); ++m) {  // one accumulator after the other: they do not alternate
+    for (int n = 0; n < size<2>(c); ++n) {
+      mma.accumulate_ = first;
       CUTE_UNROLL
-      for (int n = 0; n < size<2>(c); ++n) {
-        mma.accumulate_ = first;
-        CUTE_UNROLL
-        for (int k = 0; k < size<2>(tCrB); ++k) {
-          cute::gemm(mma, step_of(tCrA, m, k), step_of(tCrB, n, k), c(_, m, n));
-          mma.accumulate_ = GMMA::ScaleOut::One;
-        }
+      for (int k = 0; k < size<2>(tCrB); ++k) {
+        cute::gemm(mma, step_of(tCrA, m, k), step_of(tCrB, n, k), c(_, m, n));
+        mma.accumulate_ = GMMA::ScaleOut::One;
       }
     }
-  };
-  if constexpr (is_smem<A>::value)
-    each_k(slice.partition_fragment_A(a));  // descriptors, (V, M, K)
-  else
-    each_k(a);
+  }
 }
 
 // Shared memory to an A operand that has an accumulator's layout, perhaps converted; `atom` is a copy atom (ldmatrix).

@@ -132,6 +132,10 @@ class Producer(Record, frozen=True, kw_only=True, eq=False):
     shares_rule: str
     rule: str
 
+    def fills(self, tile: Buffer) -> bool:
+        """Whether it loads a shared tile for a loop."""
+        return any(tile.memory is each.memory for fed in self.pipelines for each in fed.tiles)
+
 
 def producer(lowering: Lowering) -> Producer | None:
     """The producer of a launch; None without one."""

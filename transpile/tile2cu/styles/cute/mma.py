@@ -86,12 +86,13 @@ class Mmas(Record, frozen=True):
             raise unsupported("this form of MMA", op.source.span)
         c = self.printer.names(op.c.buffer.name)
         mma = self.fragments.mma(op)
+        operand = self._shared_operand if slab or not self._are_filled(op) else self._stage
         if op.a.buffer.scope is Scope.FRAGMENT:
             a = self._held(op)
         else:
-            a = self._shared_operand(op.a, op)
+            a = operand(op.a, op)
             a = f"{words.SWAP_MODES}({a})" if op.a.transposed else a
-        b = self._shared_operand(op.b, op)
+        b = operand(op.b, op)
         b = b if op.b.transposed else f"{words.SWAP_MODES}({b})"
         arguments = [f"{mma}{{}}", self._warpgroup(op), a, b, c, *filter(None, (slab, self._first(op, slab)))]
         name = words.WGMMA_SLAB if slab else words.WGMMA
@@ -130,6 +131,22 @@ class Mmas(Record, frozen=True):
         about = "shuffled, so that descriptors are in uniform registers"
         self.fragments.views[name] = f"const int {name} = cutlass::canonical_warp_group_idx();  // {about}"
         return name
+
+    def _are_filled(self, op: ops.Mma) -> bool:
+        """Whether a producer fills all shared operands, and as a whole: the MMA then follows the wait for its stage.
+
+        Where threads write an operand after that wait, its descriptors are computed meanwhile.
+        """
+        producer = self.copies.plan.producer
+        shared = [tile for tile in (op.a, op.b) if tile.buffer.scope is Scope.SHARED]
+        return producer is not None and all(tile.region.whole and producer.fills(tile.buffer) for tile in shared)
+
+    def _stage(self, tile: Tile, op: ops.Mma) -> str:
+        """A stage of an operand that a producer fills."""
+        stage = self.printer.stages.get(tile.buffer.name)
+        if stage is None:
+            return self._shared_operand(tile, op)
+        return f"{words.STAGE_OF}({self.printer.names(tile.buffer.name)}, {stage})"
 
     def _shared_operand(self, tile: Tile, op: ops.Mma) -> str:
         if tile.buffer.scope is not Scope.SHARED:
