@@ -323,8 +323,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       K_shared_barriers.consumer_wait(K_shared_stage);
       warpgroup_fence_operand(acc_s);
       warpgroup_arrive();
-      tl::wgmma(acc_s_mma{}, warpgroup, tl::as_operand_A(Q_local), K_shared(_, _, K_shared_stage.index()), acc_s,
-                GMMA::ScaleOut::Zero);
+      tl::wgmma(acc_s_mma{}, warpgroup, tl::as_operand_A(Q_local), tl::stage_of(K_shared, K_shared_stage.index()),
+                acc_s, GMMA::ScaleOut::Zero);
       warpgroup_commit_batch();
     };
     auto row_max_acc_s = [&](int k) {
@@ -400,7 +400,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       warpgroup_fence_operand(acc_o);
       warpgroup_arrive();
       tl::wgmma(acc_o_mma{}, warpgroup, tl::as_operand_A(acc_s_cast),
-                tl::swap_modes(V_shared(_, _, V_shared_stage.index())), acc_o);
+                tl::swap_modes(tl::stage_of(V_shared, V_shared_stage.index())), acc_o);
       warpgroup_commit_batch();
     };
 

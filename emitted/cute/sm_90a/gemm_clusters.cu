@@ -234,8 +234,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
     // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major
     warpgroup_fence_operand(C_local);
     warpgroup_arrive();
-    tl::wgmma(C_local_mma{}, warpgroup, A_shared(_, _, stage.index()), tl::swap_modes(B_shared(_, _, stage.index())),
-              C_local);
+    tl::wgmma(C_local_mma{}, warpgroup, tl::stage_of(A_shared, stage.index()),
+              tl::swap_modes(tl::stage_of(B_shared, stage.index())), C_local);
     warpgroup_commit_batch();
     warpgroup_wait<0>();  // wgmma has finished reading this stage
     warpgroup_fence_operand(C_local);

@@ -274,8 +274,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B K-major
     warpgroup_fence_operand(Y_local);
     warpgroup_arrive();
-    tl::wgmma(Y_local_mma{}, warpgroup, tl::as_operand_A(W_local_in_flight), X_shared(_, _, released_stage.index()),
-              Y_local);
+    tl::wgmma(Y_local_mma{}, warpgroup, tl::as_operand_A(W_local_in_flight),
+              tl::stage_of(X_shared, released_stage.index()), Y_local);
     warpgroup_commit_batch();
   };
 

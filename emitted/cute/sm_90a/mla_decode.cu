@@ -416,7 +416,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     barriers.consumer_wait(k, 8);  // until TMA has filled the slab: full[s][8]
     warpgroup_fence_operand(acc_s);
     warpgroup_arrive();
-    tl::wgmma(acc_s_mma_1{}, 0, tl::as_operand_A(Q_pe_local), K_pe_shared(_, _, k % num_stages), acc_s);
+    tl::wgmma(acc_s_mma_1{}, 0, tl::as_operand_A(Q_pe_local), tl::stage_of(K_pe_shared, k % num_stages), acc_s);
     warpgroup_commit_batch();
   };
   auto send_S = [&](int k) {
@@ -501,7 +501,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B N-major
     warpgroup_fence_operand(acc_o);
     warpgroup_arrive();
-    tl::wgmma(acc_o_mma{}, warpgroup, tl::as_operand_A(S_now), tl::swap_modes(KV_shared(_, _, k % num_stages)), acc_o);
+    tl::wgmma(acc_o_mma{}, warpgroup, tl::as_operand_A(S_now), tl::swap_modes(tl::stage_of(KV_shared, k % num_stages)),
+              acc_o);
     warpgroup_commit_batch();
   };
 
