@@ -41,6 +41,16 @@ def test_an_accumulator_is_partitioned_and_stored_by_the_mma_that_writes_it(path
             assert stored == mma
 
 
+def test_descriptors_of_stages_that_tma_fills_are_advanced(path: Path) -> None:
+    """They are not computed between the wait for a stage and its MMAs, unless threads write an operand there."""
+    text = path.read_text(encoding="utf-8")
+    loaded = set(re.findall(r"tl::tma_load(?:_slab)?\([^;]*?(\w+)\(_, _, [^;]*;", text))
+    for given in re.findall(r"tl::wgmma\(([^;]*)\);", text):
+        assert set(re.findall(r"tl::stage_of\((\w+), ", given)) <= loaded
+        others = set(re.findall(r"(\w+)\(_, _, ", given))
+        assert not others or not others <= loaded
+
+
 def test_the_launcher_says_how_rows_without_alignment_are_accessed(path: Path) -> None:
     text = re.sub(r"\n *// ", " ", path.read_text(encoding="utf-8"))
     for others in re.findall(r"// Accesses of .* have up to \d+ bytes where .* aligned; else (.*?)  \[", text):
