@@ -1,8 +1,9 @@
 """Kernels for the AMD simulator and the PTX machine without a Python binding, as tests/quick_binding.py's for the CPU
 engine: ctypes calls the launcher, and the functions of launches.h, which it calls, are compiled once for all kernels.
 
-clang reads a source in ck_tile's style twice, for the GPU and for the launcher; it takes a third of the build to
-instantiate ck_tile's templates for kernels that the host does not run. Here the launcher is compiled without them.
+Compilers read a source twice, for the GPU and for the launcher. It takes clang a third of a build in ck_tile's style to
+instantiate ck_tile's templates for kernels that the host does not run, and nvcc three fifths of every build. Here the
+launcher is compiled without kernels.
 
 A folder of tests whose conftest.py imports the fixture builds so, but its modules that are marked `binding`.
 """
@@ -19,6 +20,7 @@ import pytest
 
 from tests.built import built
 from tests.quick_binding import QuickLibrary
+from tests.quick_launcher import HOST_FLAGS, compile_cuda
 from tile2cu_runtime import binding, cache, paths
 from tile2cu_runtime.compile import OBJECT, Build, ignored_by_ptxas, run_compiler
 from tile2cu_runtime.compilers import find_gxx
@@ -32,8 +34,8 @@ _LAUNCHES = Path(binding.__file__).with_name("launches.h")
 
 def launches() -> Path:
     """The object with the functions of CUDA's and HIP's runtimes that launchers call."""
-    command = (find_gxx().path, "-x", "c++", "-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", "-w")
-    return built("launches.o", [[*command, "-c", str(_LAUNCHES), "-o", "launches.o"]], _LAUNCHES)
+    command = (find_gxx().path, *HOST_FLAGS, "-c", str(_LAUNCHES), "-o", "launches.o")
+    return built("launches.o", [command], _LAUNCHES)
 
 
 def launcher_alone(source: str) -> str:
@@ -68,7 +70,10 @@ def quick_library(manifest: Manifest, folder: Path, build: Build, *, device: str
                 launcher_alone((folder / manifest.text_file).read_text(encoding="utf-8")), encoding="utf-8"
             )
             command = tuple(launcher.name if word == manifest.text_file else word for word in command)
-        output = run_compiler(command, temporary, what)
+        if device == "ptx":
+            output = compile_cuda(command, manifest.text_file, temporary)
+        else:
+            output = run_compiler(command, temporary, what)
         (temporary / _IGNORED).write_text("\n".join(ignored_by_ptxas(output)), encoding="utf-8")
         link = (find_gxx().path, "-shared", OBJECT, str(launches()), f"-Wl,-e,{manifest.entry}", "-o", _LIBRARY)
         run_compiler(link, temporary, "the library")

@@ -110,7 +110,7 @@ def ptx_build(text_file: str, *, architecture: str, needs: tuple[str, ...] = ())
     libraries, versions = _libraries(needs)
     number = architecture.removeprefix("sm_")
     code = ("-gencode", f"arch=compute_{number},code=compute_{number}")
-    flags = ("-std=c++17", "-O3", "-lineinfo", "-Xcompiler", "-O1,-fPIC,-fvisibility=hidden")
+    flags = ("-std=c++17", "-lineinfo", "-Xcompiler", "-O1,-fPIC,-fvisibility=hidden")
     return Build(
         compile=(nvcc.path, *code, *flags, *libraries, "--keep", *_common(text_file)),
         link=(),

@@ -58,6 +58,7 @@ def test_loads_that_say_what_caches_should_do(rows: int) -> None:
     np.testing.assert_allclose(kernel(x, w), exact, rtol=2e-3, atol=1e-6)
 
 
+@pytest.mark.binding
 @pytest.mark.parametrize("sizes", [(136, 264, 72), (131, 77, 45), (1, 8, 1)])
 def test_gemm_is_exact(sizes: tuple[int, int, int]) -> None:
     """Rows that start at multiples of 16 bytes take one kernel, others another; the launcher chooses."""
