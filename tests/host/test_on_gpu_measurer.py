@@ -11,7 +11,7 @@ from tile2cu.core.choice import Candidate
 from tile2cu.tuning.on_gpu import OnGpu
 from tile2cu_runtime import Kernel
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.needs("torch")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SIZES = {"M": 40, "N": 64, "K": 96}
 
@@ -45,6 +45,8 @@ class Stand:
         self.gpu = Clock()
 
     def tensor(self, spec: Any, array: Any) -> Any:
+        import torch  # for long: not when all tests are collected
+
         return torch.from_numpy(np.ascontiguousarray(array))
 
     def difference(self, found: Any, expected: Any) -> float:
