@@ -108,7 +108,7 @@ def others(own: int, random: Random) -> list[int]:
     return random.sample(sorted({each for each in near if each > 0 and each != own}), 3)
 
 
-@pytest.mark.sweep(every=6)
+@pytest.mark.sweep(every=10)
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_rejected_where_the_head_says_so(name: str) -> None:
     golden, path = CASES[name]
@@ -135,7 +135,7 @@ def check(golden: Golden, path: Path, legal: Legal | None, parameter: str, other
         assert not expected or on_fma, (parameter, other, expected)
 
 
-@pytest.mark.sweep(every=6)
+@pytest.mark.sweep(every=10)
 @pytest.mark.parametrize("name", CASES)
 def test_no_tile_depends_on_other_parameters(name: str) -> None:
     golden, path = CASES[name]
