@@ -7,6 +7,7 @@ run-time values. An extent of a tensor or of the grid that overflows is rejected
 """
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from functools import cache, cached_property
 from math import gcd
 from types import MappingProxyType
@@ -17,19 +18,20 @@ from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import (
     Binary,
     Call,
+    Expansion,
     Expr,
-    Load,
     Past,
     Role,
     Unary,
     Var,
     binary,
+    buffers_in,
     children,
     int_const,
     negated,
     static_value,
+    variables_in,
     walk,
-    with_changed_operands,
     works_among_threads,
 )
 from tile2cu.core.memo import kept
@@ -62,20 +64,21 @@ def bounds_of(launch: Launch) -> "Bounds":
 
 
 class Bounds:
-    """The ranges of a launch's indices, and proofs with them."""
+    """The ranges of a launch's indices, and proofs with them.
 
-    def __init__(self, launch: Launch, *, wrapping: bool = False) -> None:
-        """`wrapping`: what is known although arithmetic may overflow."""
-        self.launch, self._wrapping = launch, wrapping
+    `expanded` gives an expression with the values of its immutable names in their place.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch, self._wrapping = launch, False
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
         self._steps: dict[Var, tuple[Expr, Expr]] = {}  # (start, step) of loops
-        self._never_negative: frozenset[Var] = frozenset()
-        self._values: dict[Expr, Expr] = {}
+        self.expanded = Expansion({})
+        self._values = self.expanded.values
         self._threads = launch.block_threads
         self._written = frozenset().union(*map(buffers_written, launch.body))
-        self._forget()
         for let in launch.prelude:
-            self._values[let.var] = self._when_named(let)
+            self.expanded.define(let.var, self._when_named(let))
         zero = int_const(0)
         for block, extent in zip(launch.blocks, launch.grid, strict=False):
             self._ranges[block] = (zero, extent)
@@ -89,35 +92,46 @@ class Bounds:
                 case Copy(row=Var() as row):
                     self._ranges[row] = (zero, stmt.dst.buffer.shape[0])
                 case Let():
-                    self._values[stmt.var] = self._when_named(stmt)
+                    self.expanded.define(stmt.var, self._when_named(stmt))
                 case _:
                     pass
-        self._never_negative = self._counters(launch)
+        self._find_counters()
+
+    @cached_property
+    def of_values(self) -> "Bounds":
+        """What holds of C++'s values, also where arithmetic overflows."""
+        if self._wrapping:
+            return self
+        found = copy(self)
+        found._wrapping = True
+        found._find_counters()
+        found._ranges = {var: ends for var, ends in self._ranges.items() if all(map(found.never_wraps, ends))}
+        found._forget()
+        return found
+
+    def _find_counters(self) -> None:
+        self._never_negative: frozenset[Var] = frozenset()
         self._forget()
-        if wrapping:
-            self._ranges = {var: ends for var, ends in self._ranges.items() if all(map(self.never_wraps, ends))}
-            self._forget()
+        self._never_negative = self._counters(self.launch)
+        self._forget()
 
     def _when_named(self, let: Let) -> Expr:
         """The value of a name, which later code may take for the name's only where nothing in it changes."""
         value = self.expanded(let.value)
-        return Past(let.var.dtype, let.var, value) if any(map(self._may_change, walk(value))) else let.value
+        return Past(let.var.dtype, let.var, value) if self._may_change(value) else let.value
 
-    def _may_change(self, part: Expr) -> bool:
-        """Whether a variable, an element or a call may have another value later in the kernel."""
-        match part:
-            case Var():
-                return part.role is Role.MUTABLE
-            case Load(buffer=Buffer() as buffer):
-                return buffer.memory in self._written
-            case _:
-                return works_among_threads(part)
+    def _may_change(self, value: Expr) -> bool:
+        """Whether a variable, an element or a call in a value may have another one later in the kernel."""
+        return (
+            works_among_threads(value)
+            or any(var.role is Role.MUTABLE for var in variables_in(value))
+            or any(isinstance(each, Buffer) and each.memory in self._written for each in buffers_in(value))
+        )
 
     def _forget(self) -> None:
         """Forgets the answers about expressions, which depend on all ranges. A name has its value in many of them."""
         self._intervals: dict[Expr, Interval] = {}
         self._wrap_free: dict[Expr, bool] = {}
-        self._expansions: dict[Expr, Expr] = {}
         self._multiples: dict[Expr, int] = {}
         self._sums: dict[Expr, Linear] = {}
 
@@ -156,11 +170,6 @@ class Bounds:
             return False
         slack = self.linear(extent).plus(self.linear(length), -1).plus(self.linear(start), -1)
         return self._fits(start, length, extent) or self._follows(slack, given)
-
-    @cached_property
-    def of_values(self) -> "Bounds":
-        """What holds of C++'s values, also where arithmetic overflows."""
-        return self if self._wrapping else Bounds(self.launch, wrapping=True)
 
     def fits(self, expr: Expr) -> bool:
         """Whether an integer expression whose operands do not overflow does not either, for all run-time values."""
@@ -248,7 +257,7 @@ class Bounds:
                 return self.end_of(self._values[index], given)
             case Var() if index in self._ranges:
                 stop = self.expanded(self._ranges[index][1])
-                return None if any(map(self._may_change, walk(stop))) else factors(stop)
+                return None if self._may_change(stop) else factors(stop)
             case Binary(op="%", rhs=rhs):
                 return factors(self.expanded(rhs))
             case Binary(op="//", lhs=lhs, rhs=rhs):
@@ -307,15 +316,6 @@ class Bounds:
     def stop(self, var: Var) -> Expr | None:
         """The end of the range of an index, exclusive; None where it is not the index of a grid or of a loop."""
         return self._ranges[var][1] if var in self._ranges else None
-
-    def expanded(self, expr: Expr) -> Expr:
-        """The expression with the values of its immutable names in their place."""
-        found = self._expansions.get(expr)
-        if found is None:
-            value = self._values.get(expr)
-            found = with_changed_operands(expr, self.expanded) if value is None else self.expanded(value)
-            self._expansions[expr] = found
-        return found
 
     def never_falls(self, expr: Expr, var: Var) -> bool:
         """Whether an integer expression provably does not get smaller when `var` grows."""

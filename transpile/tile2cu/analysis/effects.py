@@ -23,7 +23,20 @@ from tile2cu.analysis.sync_calls import (
     WAIT_FOR_KERNELS,
 )
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import OF_THREAD, Address, Call, Expr, Load, Role, Var, binary, int_const, static_value, walk
+from tile2cu.core.expr import (
+    OF_THREAD,
+    Address,
+    Call,
+    Expansion,
+    Expr,
+    Load,
+    Role,
+    Var,
+    binary,
+    int_const,
+    static_value,
+    walk,
+)
 from tile2cu.core.memo import kept
 from tile2cu.core.never import no_case
 from tile2cu.core.program import (
@@ -504,7 +517,12 @@ def _outside(found: Effects, body: tuple[Stmt, ...]) -> Effects:
     lets = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
     own = {stmt.var for stmt in body if isinstance(stmt, Let | Declare)}
     own |= {stmt.previous for stmt in body if isinstance(stmt, Atomic) and stmt.previous is not None}
-    found = _boxes(found, lambda extent: without(extent, found.scalars_written, lets))
+    expanded = Expansion(lets)
+
+    def known(extent: Extent) -> Extent:
+        return extent and without((expanded(extent[0]), expanded(extent[1])), found.scalars_written)
+
+    found = _boxes(found, known)
     return replace(found, scalars_read=found.scalars_read - own, scalars_written=found.scalars_written - own)
 
 
@@ -516,7 +534,7 @@ def _over_variables(
     def widened(extent: Extent) -> Extent:
         for var, start, count in zip(loop_vars, starts, counts, strict=True):
             extent = over(extent, var, start, count) if count is not None else extent
-        return without(extent, frozenset(loop_vars) | found.scalars_written, {})
+        return without(extent, frozenset(loop_vars) | found.scalars_written)
 
     found = _boxes(found, widened)
     return replace(found, scalars_read=found.scalars_read - set(loop_vars))

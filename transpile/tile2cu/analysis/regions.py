@@ -1,8 +1,6 @@
 """Boxes of a buffer as expressions: how they widen over a loop, and whether two of them can overlap."""
 
 import functools
-from collections.abc import Mapping
-from typing import cast
 
 from tile2cu.analysis.linear import Linear, linear_of
 from tile2cu.core.expr import (
@@ -45,16 +43,9 @@ def _keeps_its_value(part: Expr) -> bool:
             return not isinstance(part, Load | Address)
 
 
-def without(extent: Extent, local: frozenset[Var], values: Mapping[Var, Expr]) -> Extent:
-    """An extent as it is known where `local` names are not: with their `values` in their place, else anywhere."""
-    if extent is None:
-        return None
-    for _ in range(len(values) + 1 if values else 0):
-        if all(variables_in(end).isdisjoint(values) for end in extent):
-            break
-        known = cast(Mapping[Expr, Expr], values)
-        extent = (substitute(extent[0], known), substitute(extent[1], known))
-    if any(not variables_in(end).isdisjoint(local) or not is_fixed(end) for end in extent):
+def without(extent: Extent, local: frozenset[Var]) -> Extent:
+    """An extent as it is known where `local` names are not: anywhere, if it depends on one."""
+    if extent is None or any(not variables_in(end).isdisjoint(local) or not is_fixed(end) for end in extent):
         return None
     return extent
 

@@ -184,15 +184,19 @@ def is_of_thread(expr: Expr) -> bool:
 
 def works_among_threads(expr: Expr) -> bool:
     """Whether other threads may participate in an expression, or it has a side effect."""
-    kept = expr.__dict__ if isinstance(expr, _Compound) else {"_among": False}
+    if not isinstance(expr, _Compound):
+        return False
+    kept = expr.__dict__
     if "_among" not in kept:
-        kept["_among"] = any(isinstance(part, Address) or _is_among_threads(part) for part in walk(expr))
+        kept["_among"] = _is_among_threads(expr) or any(map(works_among_threads, children(expr)))
     found: bool = kept["_among"]
     return found
 
 
 def _is_among_threads(part: Expr) -> bool:
-    return isinstance(part, Call) and (part.function.partition("<")[0] in _AMONG or part.function[0] == ":")
+    if isinstance(part, Call):
+        return part.function.partition("<")[0] in _AMONG or part.function[0] == ":"
+    return isinstance(part, Address)
 
 
 ARITHMETIC = frozenset(("min", "max", "ceildiv", "saturating_add", "abs", "cast", "if_then_else"))  # of arguments alone
@@ -243,6 +247,21 @@ def variables_in(expr: Expr) -> frozenset[Var]:
 
 
 _NO_VARIABLES: frozenset[Var] = frozenset()
+
+
+def buffers_in(expr: Expr) -> frozenset[object]:
+    """The buffers of which an expression reads elements."""
+    if not isinstance(expr, _Compound):
+        return _NO_BUFFERS
+    kept = expr.__dict__
+    if "_buffers" not in kept:
+        own = (expr.buffer,) if isinstance(expr, Load) else ()
+        kept["_buffers"] = _NO_BUFFERS.union(own, *map(buffers_in, children(expr)))
+    found: frozenset[object] = kept["_buffers"]
+    return found
+
+
+_NO_BUFFERS: frozenset[object] = frozenset()
 
 
 def _below(expr: Expr) -> Iterator[Expr]:
@@ -336,19 +355,55 @@ def with_changed_operands(expr: Expr, changed: Callable[[Expr], Expr]) -> Expr:
 
 def substitute(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
     """The expression with every occurrence of a key replaced by its value."""
-    kinds = set(map(type, values))  # most keys are variables: the hash of another expression visits all below it
-    if kinds == {Var}:
-        return _with_values(expr, values)
+    names = frozenset(key for key in values if isinstance(key, Var))
+    if len(names) == len(values):  # of most: the hash of another expression visits all below it
+        return _with_values(expr, values, names)
+    kinds = set(map(type, values))
     return rebuilt(expr, lambda part: values.get(part) if type(part) in kinds else None)
 
 
-def _with_values(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
-    """The same where all keys are variables: parts without one of them stay the same."""
+def _with_values(expr: Expr, values: Mapping[Expr, Expr], names: frozenset[Var]) -> Expr:
+    """The same where all keys are `names` of variables: parts without one of them stay the same."""
     if isinstance(expr, Var):
         return values.get(expr, expr)
-    if variables_in(expr).isdisjoint(values):
+    if names.isdisjoint(variables_in(expr)):
         return expr
-    return with_changed_operands(expr, lambda operand: _with_values(operand, values))
+    return with_changed_operands(expr, lambda operand: _with_values(operand, values, names))
+
+
+class Expansion:
+    """Expressions with the `values` of names in their place, and of the names in these: each part is expanded once.
+
+    Stepwise substitution rebuilds what values share once for each of its uses, which doubles with each name.
+    """
+
+    def __init__(self, values: Mapping[Var, Expr]) -> None:
+        self.values: dict[Expr, Expr] = {}
+        self._names: set[Var] = set()
+        self._found: dict[Expr, Expr] = {}
+        for name, value in values.items():
+            self.define(name, value)
+
+    def define(self, name: Var, value: Expr) -> None:
+        """The value of another name, which no expression that was expanded so far has."""
+        self.values[name] = value
+        self._names.add(name)
+
+    def __call__(self, expr: Expr) -> Expr:
+        if isinstance(expr, Var):
+            if expr not in self._names:
+                return expr
+        elif self._names.isdisjoint(variables_in(expr)):
+            return expr
+        found = self._found.get(expr)
+        if found is None:
+            if isinstance(expr, Var):
+                self._found[expr] = expr  # where a value has its own name
+                found = self(self.values[expr])
+            else:
+                found = with_changed_operands(expr, self)
+            self._found[expr] = found
+        return found
 
 
 def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
