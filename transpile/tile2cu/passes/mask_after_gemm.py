@@ -43,12 +43,11 @@ def masks_after_gemms(launch: Launch) -> Launch:
     values that it compares. Minus infinity plus a finite value is minus infinity, so the result is bit-identical; where
     a GEMM's result is not finite, a masked element becomes minus infinity instead of NaN.
     """
-    bounds = bounds_of(launch)
 
     def change(body: Body, position: int) -> Body | None:
         mask = _mask(*body[position : position + 2])
         if mask is not None:
-            return mask.after_gemms(_further(mask, body[position + 2 :]), bounds)
+            return mask.after_gemms(_further(mask, body[position + 2 :]), bounds_of(launch))
         first = position
         while first > 0 and isinstance(body[first], Gemm):
             first -= 1

@@ -6,9 +6,10 @@ from tile2cu.analysis.uses import is_per_thread
 from tile2cu.core.decisions import BLOCK_WARPS, ON_WGMMA, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import Warps
+from tile2cu.core.memo import kept
 from tile2cu.core.program import Gemm, Launch, Policy, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.targets import Mfma, Mma
+from tile2cu.targets import Mfma, Mma, Target
 from tile2cu.targets.partition import best_partition, columns_of, policy_of
 
 _GEMM = """
@@ -117,7 +118,7 @@ def mma_of(op: Gemm, context: Context) -> Mma | None:
 
     A sparse GEMM has no other implementation.
     """
-    row = _mma_of_types(op, context)
+    row = _mma_of_types(op, context.target)
     return None if row and op.metadata is None and _is_less(op, row.m, row.n, row.k) else row
 
 
@@ -126,25 +127,27 @@ def mfma_of(op: Gemm, context: Context) -> Mfma | None:
 
     Without such a K, the row with the smallest; None when no row has these types, or the GEMM is smaller.
     """
-    row = _mfma_of_types(op, context)
+    row = _mfma_of_types(op, context.target)
     return None if row and _is_less(op, row.size, row.size, row.k) else row
 
 
 def too_small_for_tensor_cores(op: Gemm, context: Context) -> bool:
     """Whether tensor cores take the GEMM's types, but not its few rows, columns or steps of K."""
-    return on_fma(op, context) and bool(_mma_of_types(op, context) or _mfma_of_types(op, context))
+    return on_fma(op, context) and bool(_mma_of_types(op, context.target) or _mfma_of_types(op, context.target))
 
 
-def _mma_of_types(op: Gemm, context: Context) -> Mma | None:
+@kept
+def _mma_of_types(op: Gemm, target: Target) -> Mma | None:
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    return context.target.instruction(a, c, sparse=op.metadata is not None) if a == b else None
+    return target.instruction(a, c, sparse=op.metadata is not None) if a == b else None
 
 
-def _mfma_of_types(op: Gemm, context: Context) -> Mfma | None:
+@kept
+def _mfma_of_types(op: Gemm, target: Target) -> Mfma | None:
     if op.metadata is not None:
         return None
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    fits = (row for row in context.target.mfma if row.operands == (a, b) and row.accumulator == c)
+    fits = (row for row in target.mfma if row.accumulator == c and row.operands == (a, b))
     rows = [row for row in fits if row.size == 16]
     _, _, k = op.mnk
     return next((row for row in rows if k % row.k == 0), rows[-1] if rows else None)

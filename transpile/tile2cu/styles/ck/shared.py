@@ -306,9 +306,10 @@ class SharedTiles:
         """The conflict degree of the accesses of `width` bytes by which a wave reads or stores a tile, or a part."""
         layout, columns = self.member(tile).layout, self.by_columns.get(tile.name)
         size, worst = tile.dtype.bytes, 1
+        lanes = [encoding.element(0, lane, 0) for lane in range(WAVE)]
         for register in range(0, encoding.registers, max(1, width // size)):
-            held = (encoding.element(0, lane, register) for lane in range(WAVE))
-            at = (tuple(start + each for start, each in zip(origin, element, strict=True)) for element in held)
+            of_register = encoding.element(0, 0, register)  # a coordinate is the sum of what lane and register give
+            at = [tuple(map(sum, zip(origin, of_lane, of_register, strict=True))) for of_lane in lanes]
             addresses = [byte_of(layout, each) if columns is None else columns.byte_of(each, tile) for each in at]
             worst = max(worst, lds_ways(addresses, width, is_read=is_read, banks=self.plan.memory.banks))
         return worst
