@@ -220,9 +220,10 @@ class Bounds:
         """Whether C++ computes the integer that an expression denotes."""
         if not self._wrapping:
             return True
-        if expr not in self._wrap_free:
-            self._wrap_free[expr] = self._fits_its_type(expr)
-        return self._wrap_free[expr]
+        found = self._wrap_free.get(expr)
+        if found is None:
+            found = self._wrap_free[expr] = self._fits_its_type(expr)
+        return found
 
     def _fits_its_type(self, expr: Expr) -> bool:
         if _within(self.interval(expr), _type_range(_computed_in(expr))):
@@ -272,9 +273,10 @@ class Bounds:
         value = static_value(expr)
         if value is not None:
             return Interval(int(value), int(value))
-        if expr not in self._intervals:
-            self._intervals[expr] = self._interval_in_type(expr)
-        return self._intervals[expr]
+        found = self._intervals.get(expr)
+        if found is None:
+            found = self._intervals[expr] = self._interval_in_type(expr)
+        return found
 
     def _interval_in_type(self, expr: Expr) -> Interval:
         found = self._interval(expr)

@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable
 from functools import wraps
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
@@ -15,16 +16,23 @@ def kept(function: Callable[P, T]) -> Callable[P, T]:
     Further arguments count by identity: rules ask the same question about the same statement and launch many times,
     and statements are too large to compare. A result must not change, nor be an iterator.
     """
-    alone = f"{function.__module__}.{function.__qualname__}"
-    name = f"{alone} with"
+    name = f"{function.__module__}.{function.__qualname__}"
+    code = cast(FunctionType, function).__code__
+
+    if code.co_argcount + code.co_kwonlyargcount == 1:
+
+        @wraps(function)
+        def asked_alone(first: Any) -> Any:
+            memory: dict[str, Any] = first.__dict__
+            if name not in memory:
+                memory[name] = function(first)  # type: ignore[call-arg]
+            return memory[name]
+
+        return cast(Callable[P, T], asked_alone)
 
     @wraps(function)
     def asked(first: Any, *further: Any, **options: Any) -> Any:
         memory: dict[str, Any] = first.__dict__
-        if not further and not options:
-            if alone not in memory:
-                memory[alone] = function(first)  # type: ignore[call-arg]
-            return memory[alone]
         others = (*further, *options.values())
         results: dict[tuple[object, ...], tuple[tuple[object, ...], Any]] = memory.setdefault(name, {})
         key = (*map(id, others), *options)
