@@ -7,9 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.effects import effects_of
 from tile2cu.analysis.signs import never_negative
 from tile2cu.core.dtype import BOOL, INT32, UINT8, UINT32
-from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Role, Unary, Var, binary, int_const, walk, without_past
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Expr,
+    Load,
+    Named,
+    Role,
+    Unary,
+    Var,
+    binary,
+    int_const,
+    variables_in,
+    walk,
+    without_past,
+)
 from tile2cu.core.program import Assign, Buffer, Declare, Launch, Let, Loop, LoopKind, Scope, Stmt, Store
 from tile2cu.core.span import Span
 
@@ -134,6 +149,19 @@ def test_a_name_has_the_value_that_it_was_given() -> None:
     assert not never_negative(binary("-", variable, K), counted)
     assigned = Bounds(launch_of(Let(var=one, value=variable, span=SPAN)))
     assert assigned.expanded(one) != variable and assigned.linear(one).terms != assigned.linear(variable).terms
+
+
+def test_what_names_share_is_examined_once() -> None:
+    """Each name has the one before it twice: the value of the last has 2**64 parts, of which 64 differ."""
+    names = [Var(INT32, f"n{place}", Role.LET) for place in range(65)]
+    values = [binary("%", BX, int_const(8)), *(binary("+", name, name) for name in names)]
+    table = Buffer(name="table", shape=(int_const(8),), dtype=INT32, scope=Scope.GLOBAL, span=SPAN)
+    write = Store(buffer=table, indices=(names[-1],), value=int_const(1), span=SPAN)
+    lets = [Let(var=name, value=value, span=SPAN) for name, value in zip(names, values, strict=False)]
+    ((start, _),) = effects_of((*lets, write)).writes[0].box
+    known = Bounds(launch_of(*lets, write))
+    assert start is not None and variables_in(start) == variables_in(known.expanded(names[-1])) == {BX}
+    assert never_negative(names[-1], known) and not known.of_values.never_wraps(names[-1])
 
 
 def test_min_bounds_a_loop_from_above() -> None:

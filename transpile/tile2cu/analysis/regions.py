@@ -12,6 +12,7 @@ from tile2cu.core.expr import (
     Role,
     Var,
     binary,
+    children,
     int_const,
     static_value,
     substitute,
@@ -30,7 +31,7 @@ _FIXED = frozenset((Role.SIZE, Role.SCALAR, Role.BLOCK, Role.LOOP, Role.PARALLEL
 @functools.lru_cache(maxsize=1 << 14)
 def is_fixed(expr: Expr) -> bool:
     """Whether an expression has one value wherever its variables are in scope: no memory, no state, no thread in it."""
-    return all(map(_keeps_its_value, walk(expr)))
+    return _keeps_its_value(expr) and all(map(is_fixed, children(expr)))
 
 
 def _keeps_its_value(part: Expr) -> bool:
