@@ -165,3 +165,23 @@ def test_a_named_value_of_a_tensor_that_the_loop_writes_is_that_from_before(tmp_
     np.testing.assert_array_equal(after, x + g)
     assert "tl::parallel<8>" in kernel.source and "given = G(" in kernel.source
     assert "before = tl::cast<tl::half>(X(" in kernel.source
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_functions_of_a_packet_s_index(target: str, tmp_path: Path) -> None:
+    """Each argument of a function is a number for each element of a packet, the loop's index, too."""
+    kernel = load_body(
+        tmp_path,
+        """
+        for i in T.Parallel(256):
+            Y[0, i] = T.max(-40, T.min(40, i))
+        for i in T.Parallel(256):
+            Y[1, i] = T.abs(i) + T.clamp(i, X[i], 9)
+        """,
+        'X: T.Tensor((256,), "int32"), Y: T.Tensor((2, 256), "int32")',
+        threads=64,
+        target=target,
+    )
+    x, i = RNG.integers(-9, 9, 256).astype(np.int32), np.arange(256)
+    np.testing.assert_array_equal(kernel(x), [np.minimum(i, 40), i + np.clip(i, x, 9)])
+    assert "tl::parallel<4>" in kernel.source

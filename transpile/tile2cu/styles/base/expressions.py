@@ -337,9 +337,13 @@ class Printer(Struct):
         return all(end is not None and end >= 0 for end in ends)
 
     def argument(self, expr: Expr, want: DType) -> str:
-        """An argument of a function template: an index of tl::parallel is passed as the number it denotes."""
-        if isinstance(expr, Var) and expr.role is Role.PARALLEL:
-            return f"int({self.names(expr.name)})" if want == INT32 else self.text(expr, want)
+        """An argument of a function template: an index of tl::parallel is passed as the number it denotes.
+
+        That of a vector denotes several, which functions of vectors take.
+        """
+        of_vector = expr == self.packet or expr in self.firsts
+        if isinstance(expr, Var) and expr.role is Role.PARALLEL and want == INT32 and not of_vector:
+            return f"int({self.names(expr.name)})"
         return self.text(expr, want)
 
     def _call(self, expr: Call, dtype: DType) -> tuple[str, int]:
