@@ -157,6 +157,12 @@ def path_to(loops: Sequence[tuple[Loop, Pipeline]], body: tuple[Stmt, ...]) -> S
     return _reduced(path, tuple(kept)) if path else loops[0][0]
 
 
+def walk_of(launch: Launch, facts: Facts) -> Walk | None:
+    """The path to the loop of a producer that has only one, if producer and consumers both walk it; None if not."""
+    loops = producer_loops(launch, facts)
+    return walk_to(*loops[0], launch.body) if len(loops) == 1 else None
+
+
 def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:
     """The path to a producer's loop, if it can be separated from the consumers' statements; None if not.
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import may_change, parts_of
 from tile2cu.analysis.groups import group_of
-from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_iteration, producer_loops, walk_to
+from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_iteration, producer_loops, walk_of
 from tile2cu.core.decisions import (
     ATOMIC_VECTOR,
     BARRIER,
@@ -103,7 +103,7 @@ class Lowering:
         self._elsewhere = (*early, *self.hoisted, *self.prologue)
         loops = producer_loops(resolved.launch, self.facts)
         self._of_producer = tuple(let for found in loops for let in for_loads_alone(*found, body))
-        self.walk = walk_to(*loops[0], body) if len(loops) == 1 else None
+        self.walk = walk_of(resolved.launch, self.facts)
         self.producing = Producing(resolved, self.walk, self.body, self.statement)
         self._is_persistent = self.facts.get(resolved.launch, PERSISTENT) is not None
 

@@ -8,7 +8,7 @@ from tile2cu.analysis.accesses import buffers_used, buffers_written, shared, var
 from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.dependence import depends, keeps
 from tile2cu.analysis.effects import own_effects
-from tile2cu.analysis.prelude import walk_to_active
+from tile2cu.analysis.prelude import is_iteration, walk_of
 from tile2cu.analysis.regions import is_fixed
 from tile2cu.analysis.uses import all_expressions, is_at_top, statements, without
 from tile2cu.core.decisions import (
@@ -282,16 +282,16 @@ def _suits(found: MmaOverlap, loop: Loop, pipeline: Pipeline, context: Context) 
     """Whether a loop gains by software pipelining, and can be pipelined where iterations are skipped.
 
     More than two MMAs have as many live results as the loop has, and take registers from other blocks per SM, which
-    hide as much latency. Where iterations are skipped, the start of the MMAs must not depend on values found in the
-    search of the next active one. Compilers move the wait for the second MMA up to the last branch: without a branch,
-    other blocks per SM hide more latency, where a block is small.
+    hide as much latency. Where iterations are skipped, nothing but the search of the next active one may be between
+    them, and the start of the MMAs must not depend on values found in the search. Compilers move the wait for the
+    second MMA up to the last branch: without a branch, other blocks per SM hide more latency, where a block is small.
     """
-    walk = walk_to_active(loop, pipeline, context.launch.body)
     if len(found.mmas) > _PAIR and not _is_alone(pipeline, context):
         return False
-    if walk is None:
+    if not is_iteration(loop, context.launch.body):
         return True
-    if found.lets:
+    walk = walk_of(context.launch, context.facts)
+    if walk is None or walk.computing != (loop,) or found.lets:
         return False
     uniform = not variables(*all_expressions((*found.before, *found.mmas))) & {*walk.values}
     branches = found.factor is not None or any(isinstance(op, If) for op in found.between)
