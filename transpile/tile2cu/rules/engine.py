@@ -30,7 +30,6 @@ from tile2cu.core.decisions import (
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Key, Place, Subject, UndeclaredError
 from tile2cu.core.program import (
-    Atomic,
     Buffer,
     Gemm,
     If,
@@ -40,7 +39,6 @@ from tile2cu.core.program import (
     Program,
     Scope,
     Stmt,
-    Store,
     While,
 )
 from tile2cu.core.rebuild import with_instead
@@ -199,10 +197,10 @@ class InDivergentCode(Tile2CuError):
 class ReadsWhatOthersWrite(Tile2CuError):
     """A statement in which threads read elements that other threads write."""
 
-    op: Store | Atomic
+    op: Stmt
 
     @classmethod
-    def of(cls, op: Store | Atomic) -> "ReadsWhatOthersWrite":
+    def of(cls, op: Stmt) -> "ReadsWhatOthersWrite":
         found = cls(
             "T2C-P002", "threads read elements that others write here", op.span, help="give the value a name before it"
         )

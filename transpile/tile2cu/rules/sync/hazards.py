@@ -38,7 +38,6 @@ from tile2cu.core.program import (
     Loop,
     Parallel,
     Stmt,
-    Store,
     Sync,
     WgmmaWait,
     While,
@@ -165,9 +164,7 @@ class _Walker(Loops):
             if hazard.taken_over or self.may_conflict(name, touches.get(name), name in changed, pending)
         }
         self.require_disjoint_arms(stmt, reads, changed, touches, atomic)
-        if isinstance(stmt, Store | Atomic) and any(
-            self.owners.overlaps_itself(stmt, tile, self.conditions) for tile in writes.values()
-        ):
+        if any(self.owners.overlaps_itself(stmt, tile, self.conditions) for tile in writes.values()):
             raise ReadsWhatOthersWrite.of(stmt)
         if hazards or id(stmt) in self.barriers:
             if pending.written:
