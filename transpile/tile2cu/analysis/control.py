@@ -4,7 +4,21 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.regions import is_fixed
 from tile2cu.core.expr import Expr, Var, negated
-from tile2cu.core.program import Break, Continue, If, Loop, Parallel, Stmt, While, bodies, walk_stmts
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    Break,
+    Continue,
+    Declare,
+    If,
+    Let,
+    Loop,
+    Parallel,
+    Stmt,
+    While,
+    bodies,
+    walk_stmts,
+)
 from tile2cu.core.record import Record
 
 Body = tuple[Stmt, ...]
@@ -93,3 +107,10 @@ def arms(branch: If) -> tuple[tuple[Body, bool], tuple[Body, bool]]:
 def only_arm(stmt: Stmt) -> tuple[Stmt, ...] | None:
     """The statements of a branch without `else`; None for other statements."""
     return stmt.then if isinstance(stmt, If) and not stmt.orelse else None
+
+
+def declared_in(body: tuple[Stmt, ...]) -> set[Var]:
+    """The variables that statements define, those of serial loops included; others may define the same names."""
+    previous = (stmt.previous for stmt in walk_stmts(body) if isinstance(stmt, Atomic))
+    named = (stmt.var for stmt in walk_stmts(body) if isinstance(stmt, Let | Declare | Assign | Loop))
+    return {*named, *(var for var in previous if var is not None)}

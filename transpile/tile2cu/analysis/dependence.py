@@ -7,7 +7,9 @@ conflict.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
+from functools import lru_cache
 
+from tile2cu.analysis.control import declared_in
 from tile2cu.analysis.effects import Access, Effects, effects, effects_of
 from tile2cu.analysis.regions import disjoint, disjoint_in_other_iterations
 from tile2cu.core.expr import Expr, Role, Var, static_value
@@ -66,16 +68,18 @@ def may_overlap(a: Access, b: Access) -> bool:
     return not any(map(disjoint, a.box, b.box))
 
 
-def _may_conflict_later(a: Access, b: Access, var: Var, by: Expr) -> bool:
+def _may_conflict_later(a: Access, b: Access, loop: "_Carrier") -> bool:
     """Whether an access of one iteration may access the same element as another one of a later iteration."""
     if not same_storage(a.buffer, b.buffer):
         return False
     if a.buffer is not b.buffer and a.buffer.shape != b.buffer.shape:
         return True
-    step = static_value(by)
+    step = static_value(loop.step)
     if not isinstance(step, int):
         return True
-    return not any(disjoint_in_other_iterations(x, y, var, step) for x, y in zip(a.box, b.box, strict=True))
+    return not any(
+        disjoint_in_other_iterations(x, y, loop.var, step, loop.names) for x, y in zip(a.box, b.box, strict=True)
+    )
 
 
 def commute(a: Access, b: Access) -> bool:
@@ -88,17 +92,33 @@ def commute(a: Access, b: Access) -> bool:
 Conflict = tuple[Kind, Buffer | Var | None]
 
 
+@dataclass(frozen=True)
+class _Carrier:
+    """A loop that carries dependences: its variable and step, and the names that each iteration gives values of its
+    own.
+    """
+
+    var: Var
+    step: Expr
+    names: frozenset[Var]
+
+
 def conflicts(first: Effects, second: Effects, carried_by: Loop | None = None) -> tuple[Conflict, ...]:
     """The dependences of `second` on `first`, each once; carried by a loop, where one is given."""
-    if carried_by is None:
-        return _conflicts(first, second, None, None)
-    return _conflicts(first, second, carried_by.var, carried_by.step)
+    return _conflicts(first, second, None if carried_by is None else _carrier(carried_by))
 
 
 @kept
-def _conflicts(first: Effects, second: Effects, var: Var | None, step: Expr | None) -> tuple[Conflict, ...]:
-    """The same, carried by a loop over `var`: of two statements also where the loop has other statements now."""
-    loop = None if var is None or step is None else (var, step)
+def _carrier(loop: Loop) -> _Carrier:
+    return _one_of_each(loop.var, loop.step, frozenset(declared_in(loop.body)))
+
+
+_one_of_each = lru_cache(maxsize=1 << 10)(_Carrier)  # answers are kept by identity
+
+
+@kept
+def _conflicts(first: Effects, second: Effects, loop: _Carrier | None) -> tuple[Conflict, ...]:
+    """The same: of two statements also where the loop has other statements now."""
     found = (
         *_in_memory(first, second, loop),
         *_in_scalars(first, second, loop is not None),
@@ -107,7 +127,7 @@ def _conflicts(first: Effects, second: Effects, var: Var | None, step: Expr | No
     return tuple(dict.fromkeys(found))
 
 
-def _in_memory(first: Effects, second: Effects, loop: tuple[Var, Expr] | None) -> Iterator[Conflict]:
+def _in_memory(first: Effects, second: Effects, loop: _Carrier | None) -> Iterator[Conflict]:
     pairs = (
         (Kind.RAW, first.writes, second.reads),
         (Kind.WAR, first.reads, second.writes),
@@ -123,7 +143,7 @@ def _in_memory(first: Effects, second: Effects, loop: tuple[Var, Expr] | None) -
             for b in afters if anywhere else by_name.get(a.root.name, ()):
                 if b.root in found:
                     continue
-                meet = may_overlap(a, b) if loop is None else _may_conflict_later(a, b, *loop)
+                meet = may_overlap(a, b) if loop is None else _may_conflict_later(a, b, loop)
                 if meet and not commute(a, b):
                     found.add(b.root)
                     yield kind, b.root

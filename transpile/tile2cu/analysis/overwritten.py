@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import element_accesses
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.control import declared_in
 from tile2cu.analysis.dependence import conflicts
 from tile2cu.analysis.effects import Effects, effects_of
 from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.prelude import around, block_of
-from tile2cu.analysis.uses import declared_in, statements, written_in
+from tile2cu.analysis.uses import statements, written_in
 from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Past, Role, Var, children, static_value
 from tile2cu.core.program import Buffer, Copy, Let, Loop, Parallel, Scope, Stmt, While
 

@@ -94,9 +94,10 @@ def _ends_before(a: _Sums, b: _Sums) -> bool:
     return a.stop.constant <= b.start.constant and a.stop.terms == b.start.terms
 
 
-def disjoint_in_other_iterations(a: Extent, b: Extent, var: Var, step: int) -> bool:
+def disjoint_in_other_iterations(a: Extent, b: Extent, var: Var, step: int, changing: frozenset[Var]) -> bool:
     """Whether extents provably share no element where `var`, which moves by `step`, has one value in `a` and another
-    in `b`."""
+    in `b`. So have `changing` variables.
+    """
     if a is None or b is None:
         return False
     one, other = _sums(a), _sums(b)
@@ -104,7 +105,8 @@ def disjoint_in_other_iterations(a: Extent, b: Extent, var: Var, step: int) -> b
         return False
     lengths = [static_value(extent[1]) for extent in (a, b)]
     stride = abs(one.start.terms.get(var, 0) * step)
-    if stride == 0 or None in lengths or any(var in walk(atom) for atom in one.start.terms if atom != var):
+    moving = variables_in(a[0]) & changing or any(var in walk(atom) for atom in one.start.terms if atom != var)
+    if stride == 0 or None in lengths or moving:
         return False
     first, second = (int(length or 0) for length in lengths)
     shift = one.start.constant - other.start.constant

@@ -15,10 +15,9 @@ from tile2cu.analysis.accesses import (
     variables,
     variables_of,
 )
-from tile2cu.analysis.control import operations, steps
+from tile2cu.analysis.control import declared_in, operations, steps
 from tile2cu.core.expr import OF_THREAD, Call, Expr, Named, Var, walk
 from tile2cu.core.program import (
-    Assign,
     Atomic,
     Break,
     Buffer,
@@ -100,13 +99,6 @@ def outside_of(parts: Iterable[Stmt], body: tuple[Stmt, ...]) -> list[Stmt]:
 def roots_written(body: Iterable[Stmt]) -> set[Buffer]:
     """The storage that statements write, under any name."""
     return {buffer.memory for buffer in written_in(body)}
-
-
-def declared_in(body: tuple[Stmt, ...]) -> set[Var]:
-    """The variables that statements define, those of serial loops included; others may define the same names."""
-    previous = (stmt.previous for stmt in walk_stmts(body) if isinstance(stmt, Atomic))
-    named = (stmt.var for stmt in walk_stmts(body) if isinstance(stmt, Let | Declare | Assign | Loop))
-    return {*named, *(var for var in previous if var is not None)}
 
 
 def names_used(body: tuple[Stmt, ...]) -> set[str]:

@@ -6,7 +6,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_used, expressions
-from tile2cu.analysis.uses import declared_in
+from tile2cu.analysis.control import declared_in
 from tile2cu.chooser.counts import Count, Counts
 from tile2cu.chooser.numbers import Number, Unknown, Values, assignments, key_of, number, parameter_key
 from tile2cu.chooser.operations import (

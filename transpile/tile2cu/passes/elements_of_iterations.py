@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import parts_of
-from tile2cu.analysis.uses import declared_in, statements
+from tile2cu.analysis.control import declared_in
+from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, joined, static_value, walk
 from tile2cu.core.program import Buffer, Loop, Parallel, Stmt, Store, While

@@ -5,8 +5,9 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
+from tile2cu.analysis.control import declared_in
 from tile2cu.analysis.prelude import around
-from tile2cu.analysis.uses import declared_in, statements
+from tile2cu.analysis.uses import statements
 from tile2cu.core.dtype import FLOAT32, INT32, DType
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, static_value, walk
 from tile2cu.core.program import (

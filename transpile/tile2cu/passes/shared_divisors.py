@@ -4,7 +4,7 @@ from math import frexp
 
 from msgspec.structs import replace
 
-from tile2cu.analysis.uses import declared_in
+from tile2cu.analysis.control import declared_in
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.program import Launch, Parallel, Stmt, Store

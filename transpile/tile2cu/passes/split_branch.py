@@ -11,11 +11,11 @@ from functools import partial, reduce
 from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import loaded, variables
-from tile2cu.analysis.control import arms
+from tile2cu.analysis.control import arms, declared_in
 from tile2cu.analysis.effects import may_leave
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uniformity import MEMORY, Uniformity, uniformity_of
-from tile2cu.analysis.uses import all_expressions, declared_in, statements, unused
+from tile2cu.analysis.uses import all_expressions, statements, unused
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Const, Expr, Role, Unary, Var, binary
 from tile2cu.core.program import Assign, Atomic, Declare, If, Launch, Let, Loop, LoopKind, Stmt

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tile2cu.analysis.accesses import (
     variables,
 )
-from tile2cu.analysis.control import Place, places
+from tile2cu.analysis.control import Place, declared_in, places
 from tile2cu.analysis.dependence import Conflict, conflicts
 from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
@@ -16,7 +16,7 @@ from tile2cu.analysis.overwritten import may_overlap_in_part, may_write_again
 from tile2cu.analysis.prelude import around, behind, block_of, in_other_arms, producer_loop
 from tile2cu.analysis.signs import never_negative
 from tile2cu.analysis.uniformity import uniformity_of
-from tile2cu.analysis.uses import declared_in, is_at_top, readers, statements, users, writers
+from tile2cu.analysis.uses import is_at_top, readers, statements, users, writers
 from tile2cu.core.decisions import (
     ALIASING,
     BLOCK_VOTE,
