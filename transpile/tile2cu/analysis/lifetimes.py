@@ -15,7 +15,6 @@ from tile2cu.core.program import (
     Buffer,
     Continue,
     Copy,
-    Gemm,
     If,
     Launch,
     Loop,
@@ -124,9 +123,8 @@ def _sends_to(stmt: Stmt, tile: Buffer) -> bool:
 
 
 def begins_by_writing(stmt: Stmt, tile: Buffer) -> bool:
-    """Whether the statement overwrites the tile without reading it."""
-    read = {stmt.a.buffer, stmt.b.buffer} if isinstance(stmt, Gemm) else buffers_read(stmt)
-    return tile not in read and overwrites(stmt, tile)
+    """Whether the statement overwrites the tile without reading it, under any name."""
+    return not touches(buffers_read(stmt), tile) and overwrites(stmt, tile)
 
 
 class FirstUse(Enum):
