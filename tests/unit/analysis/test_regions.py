@@ -73,16 +73,21 @@ def test_extents_that_are_apart_share_nothing(first: Expr, length: int, other: E
 @given(indices, lengths, indices, lengths, st.sampled_from([-2, -1, 1, 2]))
 def test_iterations_that_are_apart_share_nothing(first: Expr, length: int, other: Expr, others: int, step: int) -> None:
     a, b = (first, int_const(length)), (other, int_const(others))
-    if not disjoint_in_other_iterations(a, b, K, step):
-        return
-    for j, one, two in product(range(-1, 2), range(5), range(5)):
-        if one != two:
-            assert not elements(*a, {K: one * step, J: j}) & elements(*b, {K: two * step, J: j})
+    for changing in (frozenset[Var](), frozenset((J,))):
+        if disjoint_in_other_iterations(a, b, K, step, changing):
+            for j, i, one, two in product(range(-1, 2), range(-1, 2), range(5), range(5)):
+                if one != two and (changing or i == j):
+                    assert not elements(*a, {K: one * step, J: j}) & elements(*b, {K: two * step, J: i})
 
 
 def test_rows_of_an_iteration_are_apart_from_those_of_others() -> None:
     rows = (binary("*", K, int_const(8)), int_const(8))
     more = (binary("*", K, int_const(8)), int_const(9))
-    assert disjoint_in_other_iterations(rows, rows, K, 1) and not disjoint_in_other_iterations(rows, more, K, 1)
+    named = (binary("+", rows[0], J), rows[1])
+    none = frozenset[Var]()
+    assert disjoint_in_other_iterations(rows, rows, K, 1, none)
+    assert not disjoint_in_other_iterations(rows, more, K, 1, none)
+    assert disjoint_in_other_iterations(named, named, K, 1, none)
+    assert not disjoint_in_other_iterations(named, named, K, 1, frozenset((J,)))
     assert disjoint((K, int_const(2)), (binary("+", K, int_const(2)), int_const(1)))
     assert not disjoint((K, int_const(2)), (binary("+", K, int_const(1)), int_const(1)))
