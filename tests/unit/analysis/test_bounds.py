@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.effects import effects_of
 from tile2cu.analysis.signs import never_negative
-from tile2cu.core.dtype import BOOL, INT32, UINT8, UINT32
+from tile2cu.core.dtype import BOOL, INT32, INT64, UINT8, UINT32
 from tile2cu.core.expr import (
     Binary,
     Call,
+    Const,
     Expr,
     Load,
     Named,
@@ -188,6 +189,15 @@ def test_conditions_on_numbers_that_wrap_bound_nothing() -> None:
     wraps = Var(UINT32, "u", Role.LET)
     assert not bounds(BATCH).inside(binary("-", wraps, BX), int_const(1), SIZE, (binary("<", wraps, SIZE),))
     assert not bounds(BATCH).inside(wraps, int_const(1), SIZE, (binary("<", wraps, SIZE),))
+
+
+def test_a_sum_that_wraps_is_no_term_of_a_wider_one() -> None:
+    """int32's n + m wraps before it is an int64: that of the whole is not n."""
+    n, m, one = Var(INT32, "n", Role.SCALAR), Var(INT32, "m", Role.SCALAR), Const(INT64, 1, weak=False)
+    wide = binary("-", binary("-", binary("+", binary("+", n, m), one), m), one)
+    assert wide.dtype == INT64
+    assert not bounds(BATCH).inside(n, int_const(1), SIZE, (binary("<", n, SIZE), binary(">=", wide, int_const(0))))
+    assert bounds(BATCH).inside(n, int_const(1), SIZE, (binary("<", n, SIZE), binary(">=", n, int_const(0))))
 
 
 def test_sums_of_narrow_numbers_are_no_narrow_numbers() -> None:

@@ -291,6 +291,10 @@ class Bounds:
         """The range of the value that C++ computes with."""
         return self.interval(expr) if self.never_wraps(expr) else _type_range(_computed_in(expr))
 
+    def _term(self, expr: Expr, of: DType) -> Interval:
+        """The range of a term of a sum or product of a type: one of a narrower type may have wrapped before."""
+        return self._operand(expr) if expr.dtype.bits < of.bits else self.interval(expr)
+
     def _interval(self, expr: Expr) -> Interval:
         match expr:
             case Var() if expr in self._values:
@@ -305,7 +309,7 @@ class Bounds:
             case Var() if expr.role is Role.SIZE or expr in self._never_negative:
                 return Interval(0, _type_range(expr.dtype).high)
             case Binary(op="+" | "-" | "*"):
-                return _combine(expr.op, self.interval(expr.lhs), self.interval(expr.rhs))
+                return _combine(expr.op, self._term(expr.lhs, expr.dtype), self._term(expr.rhs, expr.dtype))
             case Binary():
                 return _combine(expr.op, self._operand(expr.lhs), self._operand(expr.rhs))
             case Call(function="thread"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tile2cu.core.dtype import DType
+from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, Role, Unary, Var, binary, int_const, static_value, walk
 from tile2cu.core.record import Record
 
@@ -51,12 +51,14 @@ def linear_of(
 ) -> Linear:
     """An integer expression as a sum; a nonlinear term is an atom. Names with `values` are replaced by them.
 
-    A division that is exact for each term is one if its dividend `never_wraps`. A number with a fraction is no integer,
-    and rounds: an expression of a floating-point type is an atom.
+    Sums are those of C++ modulo 2**32, as long as none is of a wider type than its terms: where one is, and where a
+    division is exact for each term, terms and dividends that may wrap are atoms. A number with a fraction is no
+    integer, and rounds: an expression of a floating-point type is an atom.
     """
 
     def of(part: Expr) -> Linear:
-        return linear_of(part, values, never_wraps)
+        known = never_wraps(part) or not _is_widened(part, expr.dtype)
+        return linear_of(part, values, never_wraps) if known else Linear({part: 1}, 0)
 
     value = static_value(expr)
     if value is not None and not expr.dtype.is_float:
@@ -81,6 +83,13 @@ def linear_of(
         case _:
             pass
     return Linear({expr: 1}, 0)
+
+
+def _is_widened(term: Expr, dtype: DType) -> bool:
+    """Whether a term is converted to a wider type, after it may have wrapped; narrower ones than an int are computed
+    in one.
+    """
+    return INT32.bits <= term.dtype.bits < dtype.bits
 
 
 def is_not_negative(sum_: Linear) -> bool:
