@@ -92,8 +92,7 @@ def commute(a: Access, b: Access) -> bool:
 Conflict = tuple[Kind, Buffer | Var | None]
 
 
-@dataclass(frozen=True)
-class _Carrier:
+class _Carrier(Record, frozen=True):
     """A loop that carries dependences: its variable and step, and the names that each iteration gives values of its
     own.
     """
