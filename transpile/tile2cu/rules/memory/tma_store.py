@@ -9,7 +9,7 @@ from tile2cu.analysis.accesses import (
     variables,
 )
 from tile2cu.analysis.control import Place, declared_in, places
-from tile2cu.analysis.dependence import Conflict, conflicts
+from tile2cu.analysis.dependence import conflicts
 from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.analysis.overwritten import may_overlap_in_part, may_write_again
@@ -326,11 +326,11 @@ def _written_again(op: Copy, here: Stmt, context: Context) -> bool:
         if stmt is here:
             continue
         other = Effects(writes=effects(stmt).writes)
-        common = [each for each in around(body, stmt) if isinstance(each, Loop) and each in loops]
         apart = in_other_arms(here, stmt, body)
         if conflicts(own, other) and not apart:
             return True
-        if any(any(_carried(own, other, loop)) for loop in common) and not (apart and _by_box(op, here, stmt, body)):
+        common = (each for each in around(body, stmt) if each in loops)
+        if any(_carried(own, other, loop) for loop in common) and not (apart and _by_box(op, here, stmt, body)):
             return True
     return False
 
@@ -347,9 +347,9 @@ def _by_box(op: Copy, here: Stmt, other: Stmt, body: tuple[Stmt, ...]) -> bool:
     return all(part in asked for part in conjuncts(branch.condition))
 
 
-def _carried(one: Effects, other: Effects, loop: Loop) -> Iterator[Conflict]:
-    yield from conflicts(one, other, loop)
-    yield from conflicts(other, one, loop)
+def _carried(one: Effects, other: Effects, loop: Stmt) -> bool:
+    """Whether two statements may write the same elements in different iterations; those of a `while` have no number."""
+    return not isinstance(loop, Loop) or bool(conflicts(one, other, loop) or conflicts(other, one, loop))
 
 
 def _moves(op: Copy, loop: Loop | While) -> bool:
