@@ -128,9 +128,9 @@ def names_of(launch: Launch) -> set[str]:
     return own | names_of_numbers(launch) | names_used((*launch.prelude, *launch.body))
 
 
-def unused(wish: str, names: Container[str]) -> str:
-    """A name that is none of `names`: `wish`, or `wish_1`, `wish_2`, ..."""
-    numbered = (f"{wish}_{number}" for number in itertools.count(1))
+def unused(wish: str, names: Container[str], first: int = 1) -> str:
+    """A name that is none of `names`: `wish`, or `wish_1`, `wish_2`, ... from a first number on."""
+    numbered = (f"{wish}_{number}" for number in itertools.count(first))
     return next(name for name in itertools.chain((wish,), numbered) if name not in names)
 
 

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from tile2cu.analysis.uses import names_of, unused
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Launch, Region, Stmt
 
@@ -13,10 +14,5 @@ def whole(tile: Buffer, op: Stmt) -> Region:
 
 
 def fresh(launch: Launch, wish: str) -> str:
-    """A name that no tile of the launch has."""
-    names = {tile.name for tile in launch.tiles}
-    return (
-        wish
-        if wish not in names
-        else next(name for number in range(2, len(names) + 3) if (name := f"{wish}_{number}") not in names)
-    )
+    """A name that nothing in the launch has: no tile, tensor, number or variable."""
+    return unused(wish, names_of(launch), first=2)
