@@ -342,7 +342,9 @@ class Bounds:
                 return False
 
     def multiple_of(self, expr: Expr) -> int:
-        """The largest power of two that provably divides an integer expression."""
+        """The largest power of two that provably divides an integer expression; 1 for others, which have fractions."""
+        if expr.dtype.is_float:
+            return 1
         found = self._multiples.get(expr)
         if found is None:
             value = static_value(expr)
