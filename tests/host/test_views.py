@@ -322,3 +322,22 @@ def test_loops_over_four_dimensions(last: int, tmp_path: Path) -> None:
     kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 3)", arguments="M")
     x = np.random.default_rng(0).integers(-4, 5, (7, 6, 4, last)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), x + 2 * x[:, ::-1])
+
+
+def test_the_total_of_partial_sums_bits_is_not_that_of_their_values(tmp_path: Path) -> None:
+    kernel = load_body(
+        tmp_path,
+        """
+        parts = T.alloc_fragment((32, 4), "float32")
+        total = T.alloc_fragment((1,), "int32")
+        T.clear(parts)
+        for i, j in T.Parallel(64, 16):
+            parts[i // 2, j % 4] += X[i, j]
+        T.reduce_sum(T.view(parts, (128,), "int32"), total, dim=0)
+        T.copy(total, Y)
+        """,
+        'X: T.Tensor((64, 16), "float32"), Y: T.Tensor((1,), "int32")',
+    )
+    x = RNG.integers(-3, 4, (64, 16)).astype(np.float32)
+    parts = x.reshape(32, 2, 4, 4).sum(axis=(1, 2))
+    assert kernel(x) == parts.view(np.int32).sum(dtype=np.int32)

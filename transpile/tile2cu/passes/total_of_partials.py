@@ -93,11 +93,13 @@ def _total(clear: Fill, body: Body, launch: Launch) -> _Total | None:
         case [Fill(), Parallel(body=(Atomic(kind=Reduction.SUM) as update,)) as loop, Reduce() as reduce]:
             same_body = all(any(stmt is use for stmt in body) for use in uses)
             is_total = reduce.kind is Reduction.SUM and reduce.clear and reduce.src.rank == 1
+            of_the_values = reduce.src.dtype == update.buffer.dtype  # not of their bits as another type
             if (
                 uses[0] is clear
                 and static_value(clear.value) == 0
                 and same_body
                 and is_total
+                and of_the_values
                 and reduce.dst.static_shape == (1,)
                 and reduce.dst.memory is not partials
                 and update.previous is None
