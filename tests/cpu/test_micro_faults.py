@@ -161,6 +161,16 @@ def test_stack_overflow_is_a_finding(bench: Bench) -> None:
     assert outcome.status == 1
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_a_division_by_zero_abandons_the_launch_and_not_the_process(bench: Bench, check: bool) -> None:
+    outcome = launch(bench, "wild", 3, check=check)
+    (finding,) = outcome.findings
+    assert (outcome.status, finding["kind"]) == (1, "integer division")
+    assert "thread 3 (warp 0, lane 3) divides by zero" in finding["message"]
+    assert outcome.lines("integer division") == {bench.library("micro").line("wild_zero")}
+    assert launch(bench, "wild", 0).status == 0
+
+
 def test_zero_fill_of_cp_async(bench: Bench) -> None:
     expected = np.where((np.arange(32) + 4) % 4 < 2, np.arange(32) + 4, 0)
     np.testing.assert_array_equal(launch(bench, "copy", 4).arrays[1][:32], expected)

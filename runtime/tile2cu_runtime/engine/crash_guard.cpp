@@ -9,7 +9,10 @@
 namespace tile2cu::engine {
 namespace {
 
-struct sigaction before_segv, before_bus;
+constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE};
+struct sigaction before[NSIG];
+
+void restore(int signal) { sigaction(signal, &before[signal], nullptr); }
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -34,11 +37,12 @@ Site redirect(ucontext_t& context, void (*function)(), void* stack_top) {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   Worker* worker = active_worker;
-  if (!worker || !worker->running) {  // not a kernel's: restore the handlers; the access faults again
-    sigaction(signal, signal == SIGSEGV ? &before_segv : &before_bus, nullptr);
+  if (!worker || !worker->running) {  // not a kernel's: restore the handler; the instruction faults again
+    restore(signal);
     return;
   }
   worker->running = false;
+  worker->fault_signal = signal;
   worker->fault_address = info->si_addr;
   worker->fault_site =
       redirect(*static_cast<ucontext_t*>(context), go_on_in_worker, worker->crash_stacks.top_of_second());
@@ -46,9 +50,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 #else
 
-void on_fault(int signal, siginfo_t*, void*) {
-  sigaction(signal, signal == SIGSEGV ? &before_segv : &before_bus, nullptr);
-}
+void on_fault(int signal, siginfo_t*, void*) { restore(signal); }
 
 #endif
 
@@ -59,13 +61,11 @@ CrashHandlers::CrashHandlers() {
   ours.sa_sigaction = on_fault;
   // SA_NODEFER: the handler does not return to the interrupted code, so the signal must not stay blocked.
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  sigaction(SIGSEGV, &ours, &before_segv);
-  sigaction(SIGBUS, &ours, &before_bus);
+  for (const int each : signals) sigaction(each, &ours, &before[each]);
 }
 
 CrashHandlers::~CrashHandlers() {
-  sigaction(SIGSEGV, &before_segv, nullptr);
-  sigaction(SIGBUS, &before_bus, nullptr);
+  for (const int each : signals) restore(each);
 }
 
 CrashStacks::CrashStacks() : memory_(new char[2 * bytes]) {

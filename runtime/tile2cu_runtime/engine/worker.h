@@ -173,6 +173,7 @@ struct Worker {
   TmaQueue tma;
   Thread* current = nullptr;
   bool running = false;  // a fiber of the block is executing
+  int fault_signal = 0;
   const void* fault_address = nullptr;
   Site fault_site = nullptr;
   CrashStacks crash_stacks;

@@ -98,7 +98,7 @@ template <int fault> __global__ void global(const float* in, float* out) {
   }
 }
 
-// Wild accesses: they must not end the process.
+// Wild accesses and divisions: they must not end the process.
 template <int depth> __device__ __attribute__((noinline)) int deep(volatile int* out) {
   volatile int frame[4096];
   frame[tl::thread()] = out[0];
@@ -110,6 +110,10 @@ template <int fault> __global__ void wild(const float* in, float* out) {
   if (fault == 2) {
     volatile int zero = 0;
     zero = deep<32>(&zero);
+  }
+  if (fault == 3 && tl::thread() == 3) {
+    volatile int one = 1, zero = 0;
+    one = one / zero;  // @wild_zero
   }
   out[tl::thread()] = in[tl::thread()];
 }
