@@ -8,7 +8,7 @@ import pytest
 import tile2cu
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
 from tests.host.more_calls import MORE, Case
-from tests.host.overflow.audit import audit, library_of, run, skipping
+from tests.host.overflow.audit import audit, library_of, run, skipping, sources_of
 from tile2cu_runtime.spec import Manifest, read_manifest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -159,6 +159,33 @@ def test_no_size_makes_a_limit_itself_overflow(tmp_path: Path) -> None:
     sizes = ({"N": 2**30, "K": 2**30}, {"N": 2**31 - 8, "K": 2**31 - 8}, {"N": 2**29, "K": 2**30})
     outcomes = [run(library, manifest, {"M": 2, **each}) for each in sizes]
     assert [(each.status, each.faults) for each in outcomes] == [(1, ()), (1, ()), (0, ())]
+
+
+PLACED = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def placed(rows, heads):
+    @T.prim_func
+    def body(X: T.Tensor((rows, heads, 64), "int8"), Y: T.Tensor((rows, heads, 64), "int8")):
+        with T.Kernel(T.ceildiv(rows, 32), heads, threads=32) as (bx, by):
+            T.annotate_layout({X: T.Layout(X.shape, lambda n, h, d: {layout})})
+            T.copy(X[bx * 32 : (bx + 1) * 32, by, :], Y[bx * 32 : (bx + 1) * 32, by, :])
+    return body
+"""
+
+
+@pytest.mark.parametrize("layout", ["[h, n, d]", "[h, n // 8, d // 8, n % 8, d % 8]"])
+def test_places_in_a_layout_that_no_int_has(layout: str, tmp_path: Path) -> None:
+    path = tmp_path / "placed.py"
+    path.write_text(PLACED.replace("{layout}", layout), encoding="utf-8")
+    source = next(each for each in sources_of(path, "cuda:sm_80", tmp_path))
+    library, manifest = library_of(source), read_manifest(source.with_suffix(".json"))
+    for sizes in ({"rows": 2**26, "heads": 1024}, {"rows": 2**31 - 64, "heads": 2}, {"rows": 100, "heads": 3}):
+        outcome = run(library, manifest, sizes)
+        assert (outcome.status, outcome.faults) == (0, ())
 
 
 @pytest.mark.sweep

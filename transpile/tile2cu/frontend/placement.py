@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tile2cu.core.dtype import INT32
+from tile2cu.core.dtype import INT32, INT64
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -46,17 +46,28 @@ def placement(cx: Context, buffer: Buffer, layout: Layout) -> Placement:
 
 def physical(cx: Context, buffer: Buffer, found: Placement, indices: Sequence[Expr]) -> tuple[Expr, ...]:
     """The indices of the place where an element is, in the tensor's own shape."""
-    coordinates = coordinates_of(cx, found.layout, indices)
-    kept = found.unchanged
-    offset: Expr = int_const(0)
-    for coordinate, extent in zip(coordinates[kept:], found.extents[kept:], strict=True):
-        offset = binary("+", binary("*", offset, extent), coordinate)
+    coordinates, extents = [*coordinates_of(cx, found.layout, indices)], [*found.extents]
+    shape, kept = [*buffer.shape], found.unchanged
     rest: list[Expr] = []
-    for extent in reversed(buffer.shape[kept + 1 :]):
+    while len(shape) > kept and extents[-1] == shape[-1]:  # it counts the last dimension itself
+        extents.pop()
+        shape.pop()
+        rest.insert(0, coordinates.pop())
+    offset: Expr = int_const(0)
+    for coordinate, extent in zip(coordinates[kept:], extents[kept:], strict=True):
+        offset = binary("+", binary("*", offset, extent), coordinate)
+        offset = offset if offset.dtype == INT64 or _fits_int(extents[kept:]) else Call(INT64, "cast", (offset,))
+    for extent in reversed(shape[kept + 1 :]):
         rest.insert(0, binary("%", offset, extent))
         offset = binary("//", offset, extent)
-    last = [cx.expression(offset)] if kept < buffer.rank else []
-    return (*indices[:kept], *last, *map(cx.expression, rest))
+    last = [offset] if kept < len(shape) else []
+    return (*indices[:kept], *map(cx.expression, (*last, *rest)))
+
+
+def _fits_int(extents: Sequence[Expr]) -> bool:
+    """Whether an int has the place of each element, for all run-time sizes."""
+    count = _product(extents)
+    return count is not None and count <= 2**31
 
 
 def element(cx: Context, buffer: Buffer, found: Placement, indices: tuple[Expr, ...]) -> Placed:
