@@ -12,7 +12,6 @@ template <int bytes, class... P> bool aligned(const P*... pointers) {
 
 // Whether an int holds this number.
 constexpr bool fits_int(int64_t n) { return n == static_cast<int>(n); }
-constexpr bool fits_int(double n) { return -2147483648.0 <= n && n <= 2147483647.0; }
 
 // The type in which a launcher takes the argument of a kernel parameter of type P; it converts to P. The argument of a
 // tensor map also reports whether its encoding succeeded (tensor_map.h, cute_sm90.h).

@@ -41,7 +41,8 @@ _HANDLERS = Path(__file__).with_name("handlers.c")
 _SANITIZE = "-fsanitize=signed-integer-overflow,integer-divide-by-zero,shift-exponent"
 _MOST_BYTES = 2**46  # of all tensors, of 2**47 of address space
 _CUT = 3  # runs of a source that take their full time: others are cut after a second
-_REJECTED = (1, 2, 3, 98)  # TL_INVALID_SIZE and so on, and no memory
+NO_MEMORY = 98  # no launcher's status: there is no address space for the tensors or the workspace
+_REJECTED = (1, 2, 3, NO_MEMORY)  # TL_INVALID_SIZE and so on
 _LAUNCH_FAILED = 1001
 
 Table = Callable[[Mapping[str, int], int], Sequence[int]]
@@ -192,7 +193,7 @@ def _call(
         if isinstance(each, TensorArgument):
             address = memory(bytes_of(each, sizes))
             if not address:
-                return 98
+                return NO_MEMORY
             if each.name in tables:
                 count = math.prod(extent.evaluate(sizes) for extent in each.shape)
                 values = list(tables[each.name](sizes, count))[:count]
@@ -212,11 +213,19 @@ def _call(
         workspace.restype = ctypes.c_size_t
         count = workspace(*(ctypes.c_int32(sizes[each.name]) for each in manifest.sizes))
     if count > _MOST_BYTES:
-        return 98
+        return NO_MEMORY
     return int(loaded[manifest.entry](*arguments, ctypes.c_void_p(memory(count)), ctypes.c_size_t(count), None))
 
 
 def bytes_of(tensor: TensorArgument, sizes: Mapping[str, int]) -> int:
+    """The bytes of a tensor, none where an extent is a quotient by 0."""
+    try:
+        return _bytes_of(tensor, sizes)
+    except ZeroDivisionError:
+        return 0
+
+
+def _bytes_of(tensor: TensorArgument, sizes: Mapping[str, int]) -> int:
     count = math.prod(extent.evaluate(sizes) for extent in tensor.shape)
     if tensor.strides:
         last = sum(

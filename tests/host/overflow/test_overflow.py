@@ -8,7 +8,7 @@ import pytest
 import tile2cu
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
 from tests.host.more_calls import MORE, Case
-from tests.host.overflow.audit import audit, library_of, run, skipping, sources_of
+from tests.host.overflow.audit import NO_MEMORY, audit, library_of, run, skipping, sources_of
 from tile2cu_runtime.spec import Manifest, read_manifest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -161,6 +161,118 @@ def test_no_size_makes_a_limit_itself_overflow(tmp_path: Path) -> None:
     assert [(each.status, each.faults) for each in outcomes] == [(1, ()), (1, ()), (0, ())]
 
 
+WORKSPACE = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def workspace(M, N, K):
+    @T.prim_func
+    def body(X: T.Tensor((M,), "int32"), A: T.Tensor((N,), "int32"), B: T.Tensor((K,), "int32"),
+             Y: T.Tensor((M,), "int32")):
+        W = T.alloc_global((M, N, K), "int32")
+        with T.Kernel(T.ceildiv(M, 32), threads=32) as bx:
+            for i in T.Parallel(32):
+                W[bx * 32 + i, N - 1, K - 1] = X[bx * 32 + i]
+        with T.Kernel(T.ceildiv(M, 32), threads=32) as bx:
+            for i in T.Parallel(32):
+                Y[bx * 32 + i] = W[bx * 32 + i, N - 1, K - 1]
+    return body
+"""
+
+
+def emitted_to(folder: Path, text: str, target: str = "cuda:sm_80", name: str = "kernel") -> tuple[Path, Manifest]:
+    """The library of the one kernel of a file, and its manifest."""
+    path = folder / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    (source,) = sources_of(path, target, folder)
+    return library_of(source), read_manifest(source.with_suffix(".json"))
+
+
+def test_a_workspace_of_more_than_two_to_the_64_bytes_is_too_large(tmp_path: Path) -> None:
+    """4 * 2**62 bytes would wrap to 0, and any workspace would do."""
+    library, manifest = emitted_to(tmp_path, WORKSPACE)
+    sizes = [(2**20, 2**21, 2**21), (2**30, 2**31 - 1, 2**31 - 1), (0, 2**31 - 1, 2**31 - 1), (40, 3, 5)]
+    outcomes = [run(library, manifest, dict(zip("MNK", each, strict=True))) for each in sizes]
+    assert [each.status for each in outcomes] == [NO_MEMORY, NO_MEMORY, 0, 0]
+    assert not any(each.faults for each in outcomes)
+
+
+DIVIDING = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def dividing(M, N, K):
+    @T.prim_func
+    def body({params}, Y: T.Tensor(({out}), "int32")):
+        with T.Kernel({grid}, threads=32) as bx:
+            for {k} in T.serial({trips}):
+                for i in T.Parallel(32):
+                    {statement}
+    return body
+"""
+VECTORS = ", ".join(f'{name}: T.Tensor(({size},), "int32")' for name, size in zip("ABC", "MNK", strict=True))
+EXTENT = 'A: T.Tensor((M,), "int32"), B: T.Tensor((M // N,), "int32"), C: T.Tensor((K,), "int32")'
+# Forms of DIVIDING, and the statuses (0 TL_OK, 1 TL_INVALID_SIZE) for sizes M, N, K.
+DIVISORS = {
+    # N = 0 leaves no output: nothing is launched.
+    "idle": (
+        dict(params=VECTORS, out="M, N", grid="13", trips="1", statement="Y[bx // N, i] = bx % T.ceildiv(N, 8)"),
+        {(0, 5, 1): 0, (9, 0, 1): 0, (9, 5, 0): 0, (0, 0, 0): 0},
+    ),
+    # The output has elements: there is no quotient to store.
+    "data": (
+        dict(params=VECTORS, out="M,", grid="T.ceildiv(M, 32)", trips="1", statement="Y[bx * 32 + i] = bx // N"),
+        {(9, 0, 1): 1, (0, 0, 1): 0, (9, 5, 0): 0},
+    ),
+    # A loop without iterations divides by nothing.
+    "loop": (
+        dict(params=VECTORS, out="M,", grid="3", trips="K", statement="Y[k % N] = C[k] % (M - 5)"),
+        {(5, 9, 2): 1, (5, 9, 0): 0, (9, 0, 2): 1, (9, 0, 0): 0, (9, 3, 2): 0},
+    ),
+    # Iterations over N divide by at least 1.
+    "own": (
+        dict(params=VECTORS, out="M,", grid="T.ceildiv(M, 32)", trips="N", statement="Y[bx * 32 + i] = (bx + k) // N"),
+        {(9, 0, 1): 0, (9, 3, 1): 0},
+    ),
+    # A choice does not evaluate its other arm.
+    "choice": (
+        dict(
+            params=VECTORS, out="M,", grid="1", trips="1", statement="Y[i] = T.if_then_else(N > 0, i // T.max(N, 1), i)"
+        ),
+        {(9, 0, 1): 0, (9, 3, 1): 0},
+    ),
+    # A tensor has no extent M // 0, with or without blocks.
+    "extent": (
+        dict(params=EXTENT, out="M,", grid="T.ceildiv(M, 32)", trips="1", statement="Y[bx * 32 + i] = B[i]"),
+        {(8, 0, 1): 1, (0, 0, 1): 1, (8, 4, 0): 0},
+    ),
+    # Only an executed access limits sizes.
+    "index": (
+        dict(
+            params=VECTORS,
+            out="M, N",
+            grid="M",
+            trips="K",
+            statement="Y[(bx * N + i) // N, (bx * N + i) % N] = 1",
+        ),
+        {(2**16, 2**16, 0): 0, (2**16, 2**16, 1): 1, (2**16, 0, 1): 0, (0, 2**31 - 1, 2**31 - 1): 0, (4, 40, 2): 0},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIVISORS)
+def test_what_blocks_divide_by_is_not_zero(name: str, tmp_path: Path) -> None:
+    form, statuses = DIVISORS[name]
+    library, manifest = emitted_to(tmp_path, DIVIDING.format(k="k", **form))
+    found = {sizes: run(library, manifest, dict(zip("MNK", sizes, strict=True))) for sizes in statuses}
+    assert {sizes: outcome.status for sizes, outcome in found.items()} == statuses
+    assert not any(outcome.faults for outcome in found.values())
+
+
 PLACED = """
 import tilelang
 import tilelang.language as T
@@ -179,10 +291,7 @@ def placed(rows, heads):
 
 @pytest.mark.parametrize("layout", ["[h, n, d]", "[h, n // 8, d // 8, n % 8, d % 8]"])
 def test_places_in_a_layout_that_no_int_has(layout: str, tmp_path: Path) -> None:
-    path = tmp_path / "placed.py"
-    path.write_text(PLACED.replace("{layout}", layout), encoding="utf-8")
-    source = next(each for each in sources_of(path, "cuda:sm_80", tmp_path))
-    library, manifest = library_of(source), read_manifest(source.with_suffix(".json"))
+    library, manifest = emitted_to(tmp_path, PLACED.replace("{layout}", layout))
     for sizes in ({"rows": 2**26, "heads": 1024}, {"rows": 2**31 - 64, "heads": 2}, {"rows": 100, "heads": 3}):
         outcome = run(library, manifest, sizes)
         assert (outcome.status, outcome.faults) == (0, ())

@@ -17,11 +17,11 @@ from tile2cu.core.expr import (
     Named,
     Var,
     binary,
-    children,
     static_value,
     substitute,
     variables_in,
     walk,
+    walk_evaluated,
 )
 from tile2cu.core.memo import kept
 from tile2cu.core.program import (
@@ -153,16 +153,16 @@ def variables(*exprs: Expr) -> set[Var]:
 
 
 def divisors(expr: Expr) -> Iterator[Expr]:
-    """What an expression divides by, the innermost first."""
-    match expr:
-        case (
-            Binary(op="//" | "%", lhs=lhs, rhs=rhs)
-            | Call(function="ceildiv" | "floordiv" | "floormod", args=(lhs, rhs))
-        ):
-            yield from (*divisors(lhs), *divisors(rhs), rhs)
-        case _:
-            for part in children(expr):
-                yield from divisors(part)
+    """What an expression divides by whenever it is evaluated, the innermost first."""
+    for part in reversed([*walk_evaluated(expr)]):
+        match part:
+            case (
+                Binary(op="//" | "%", rhs=divisor)
+                | Call(function="ceildiv" | "floordiv" | "floormod", args=(_, divisor))
+            ):
+                yield divisor
+            case _:
+                pass
 
 
 def variables_of(stmt: Stmt) -> set[Var]:

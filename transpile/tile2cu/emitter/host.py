@@ -6,7 +6,7 @@ from tile2cu.analysis.accesses import variables
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
 from tile2cu.core.expr import Call, Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
-from tile2cu.emitter.limits import Written, quotient_limits, size_limits
+from tile2cu.emitter.limits import Written, idle, quotient_limits, size_limits
 from tile2cu.emitter.schedule import declared, is_in, with_schedule
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in
 from tile2cu.emitter.view import HostLaunch, HostView, Member
@@ -77,6 +77,7 @@ def host(launches: tuple[Written, ...], style: Style) -> HostView:
         workspace=workspace,
         workspace_schedule=schedule if has_schedule else (),
         checks=(
+            *_limits((idle(launches),), "TL_OK"),
             *_limits(size_limits(launches, of_call=True)),
             *_clusters(launches, of_call=True),
             *_pointers(program, resolved, first.printer),
@@ -361,11 +362,9 @@ def _pointers(program: Program, launches: tuple[Resolved, ...], printer: Printer
     return (_refuse(checks, "TL_MISALIGNED"),) if checks else ()
 
 
-def _limits(limits: tuple[Limit, ...]) -> tuple[Declaration, ...]:
-    comments = (tuple(filter(None, (limit.comment,))) for limit in limits)
+def _limits(limits: tuple[Limit, ...], status: str = "TL_INVALID_SIZE") -> tuple[Declaration, ...]:
     return tuple(
-        _refuse(list(limit.conditions), "TL_INVALID_SIZE", *about)
-        for limit, about in zip(limits, comments, strict=True)
+        _refuse(list(limit.conditions), status, *filter(None, (limit.comment,))) for limit in limits if limit.conditions
     )
 
 

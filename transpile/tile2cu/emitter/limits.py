@@ -4,27 +4,30 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tile2cu.analysis.bounds import Bounds, factors
 from tile2cu.analysis.linear import Linear
-from tile2cu.core.expr import Binary, Call, Expr, binary, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, binary, int_const, static_value, walk
 from tile2cu.core.record import Record
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.tma import block_threads, distinct
 from tile2cu.plan.requirements import required_multiples
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.size_limits import (
+    Divisor,
     counts_past,
+    divisors_of_blocks,
+    divisors_of_extents,
+    is_idle,
     is_of_call,
     numbered_tiles,
     open_columns,
     open_rows,
     overflowing,
     overflowing_sums,
-    run_time_divisors,
 )
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Limit
-from tile2cu.styles.base.vocabulary import FITS_INT, MAX_GRID_YZ, TILE_COUNT_FITS_INT
+from tile2cu.styles.base.vocabulary import FITS_INT, INT_MAX, MAX_GRID_YZ, TILE_COUNT_FITS_INT
 
 
 class Written(Record, frozen=True):
@@ -60,13 +63,58 @@ def _asked(
 
 
 def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
-    """What the launcher itself divides by is not zero."""
-    found = _asked(launches, run_time_divisors, of_call)
+    """What the launcher itself divides by is not zero, nor what blocks divide by where they compute something."""
+    found = _asked(launches, lambda resolved: [each.value for each in divisors_of_extents(resolved)], of_call)
     yield Limit(
-        conditions=_unique(f"{printer.index(divisor)} == 0" for printer, divisor in found),
-        comment="The grid's extents are quotients",
+        conditions=_unique(_is_zero(printer, Divisor(divisor)) for printer, divisor in found),
+        comment="Extents are quotients",
         stated=f"{_words(found)} must not be 0",
     )
+    resolved = tuple(each.resolved for each in launches)
+    asked = _divisors_of_blocks(launches, of_call)
+    others = [(printer, each) for printer, each in asked if not is_idle(each, resolved)]
+    for counts in dict.fromkeys(each.counts for _, each in others):
+        own = [(printer, each.value) for printer, each in others if each.counts == counts]
+        yield Limit(
+            conditions=_unique(_is_zero(printer, Divisor(divisor, counts)) for printer, divisor in own),
+            comment="Blocks divide by it",
+            stated=f"{_words(own)} must not be 0{_where(counts, launches[0].printer)}, as blocks divide by it",
+        )
+
+
+def idle(launches: tuple[Written, ...]) -> Limit:
+    """Where a divisor is 0 because all tensors that a call writes to are empty: it launches nothing."""
+    resolved = tuple(each.resolved for each in launches)
+    asked = [*_divisors_of_blocks(launches, False), *_divisors_of_blocks(launches, True)]
+    found = [(printer, Divisor(each.value)) for printer, each in asked if is_idle(each, resolved)]
+    return Limit(
+        conditions=_unique(_is_zero(printer, each) for printer, each in found),
+        comment="No output has elements; blocks would divide by 0",
+        stated="",
+    )
+
+
+def _divisors_of_blocks(launches: tuple[Written, ...], of_call: bool) -> list[tuple[Printer, Divisor]]:
+    return [
+        (each.printer, divisor)
+        for each in launches
+        for divisor in divisors_of_blocks(each.resolved)
+        if of_call == any(is_of_call(part, each.resolved.program) for part in (divisor.value, *divisor.counts))
+    ]
+
+
+def _is_zero(printer: Printer, divisor: Divisor) -> str:
+    zero = printer.text(binary("==", divisor.value, int_const(0)))
+    return " && ".join([*_positive(printer, divisor.counts), zero])
+
+
+def _positive(printer: Printer, counts: tuple[Expr, ...]) -> list[str]:
+    return [printer.text(binary(">", count, int_const(0))) for count in counts]
+
+
+def _where(counts: tuple[Expr, ...], printer: Printer) -> str:
+    """Where a limit holds: where some numbers of blocks and iterations are positive."""
+    return f" where {listed([f'{printer.in_words(count)} > 0' for count in counts])}" if counts else ""
 
 
 def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
@@ -91,18 +139,22 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
 def _index_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
     """What kernels compute from their indices are ints."""
     printers = {each.resolved: each.printer for each in launches}
-    found = [
-        (each, most)
-        for each, most in overflowing_sums(tuple(printers))
-        if of_call == any(is_of_call(atom, each.program) for atom in most.terms)
+    asked = [
+        (each, found)
+        for each, found in overflowing_sums(tuple(printers))
+        if of_call == any(is_of_call(atom, each.program) for atom in found.most.terms)
     ]
-    words = _unique(_in_words(most, printers[each]) for each, most in found)
-    numbers = _unique(_in_double(most, printers[each], each.bounds.of_values) for each, most in found)
-    yield Limit(
-        conditions=tuple(f"!{FITS_INT}({number})" for number in numbers),
-        comment="Indices are ints",
-        stated=f"{listed(list(words))} must be at most 2,147,483,647 (32-bit ints)",
-    )
+    for counts in dict.fromkeys(found.counts for _, found in asked):
+        own = [(each, found.most) for each, found in asked if found.counts == counts]
+        words = _unique(_in_words(most, printers[each]) for each, most in own)
+        numbers = _unique(_in_double(most, printers[each], each.bounds.of_values) for each, most in own)
+        where = _positive(printers[own[0][0]], counts)
+        yield Limit(
+            conditions=tuple(" && ".join([*where, f"{number} > {INT_MAX}"]) for number in numbers),
+            comment="Indices are ints",
+            stated=f"{listed(list(words))} must be at most 2,147,483,647 (32-bit ints)"
+            + _where(counts, launches[0].printer),
+        )
 
 
 def _in_words(sum_: Linear, printer: Printer) -> str:

@@ -1,11 +1,12 @@
 """The largest values of a kernel's indices, as numbers of sizes: launchers reject those that int lacks."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.control import places
+from tile2cu.analysis.executed import executed, is_of_sizes
 from tile2cu.analysis.linear import Linear, linear_of
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import (
@@ -40,50 +41,57 @@ class _Use(Enum):
     COMPARED = "compared"  # a condition compares it
 
 
-def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...] = ()) -> tuple[Linear, ...]:
+@dataclass(frozen=True)
+class Largest:
+    """The largest value of an index, and the trip counts that are positive where it is computed."""
+
+    most: Linear
+    counts: tuple[Expr, ...]
+
+
+def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...] = ()) -> tuple[Largest, ...]:
     """The largest values of a kernel's sums and multiples that int may not hold, as sums of terms of sizes.
 
     They are of blocks, iterations and elements of tiles, where sizes alone say how many there are. One that is at most
     another one, or one that is `known` to fit, is left out; so is one without a size, which no call could change.
     """
-    found = (_largest(part, bounds) for part in _always_placing(launch, bounds) if _may_overflow(part, bounds))
-    kept: list[Linear] = []
-    for most in found:
+    kept: list[Largest] = []
+    for part, counts in _always_placing(launch, bounds):
+        most = _largest(part, bounds) if _may_overflow(part, bounds) else None
         if most is None or not most.terms or bounds.of_values.never_wraps(_sum(most)):
             continue
-        if not any(_covers(other, most) for other in (*known, *kept)):
-            kept = [*(other for other in kept if not _covers(most, other)), most]
+        found = Largest(most, counts)
+        if not any(_implies(other, found) for other in (*(Largest(each, ()) for each in known), *kept)):
+            kept = [*(other for other in kept if not _implies(found, other)), found]
     return tuple(kept)
 
 
+def _implies(one: Largest, other: Largest) -> bool:
+    """Whether the limit of one value has that of another one."""
+    return set(one.counts) <= set(other.counts) and _covers(one.most, other.most)
+
+
 @kept
-def _always_placing(launch: Launch, bounds: Bounds) -> dict[Expr, None]:
-    """The parts of indices that are computed in each block, iteration and thread.
+def _always_placing(launch: Launch, bounds: Bounds) -> dict[tuple[Expr, tuple[Expr, ...]], None]:
+    """The parts of indices that are computed in each block, iteration and thread, with trip counts that may be 0.
 
     No condition is around them, which might bound them. What a condition compares counts where it is part of an index
     in the same form: `i < n` guards `X[i]`, but `hash(i) % 2 == 1` computes data.
     """
-    always: dict[Expr, set[_Use]] = {}
-    placing: set[Expr] = set()
-    for place in places((*launch.prelude, *launch.body)):
-        runs = place.always_runs and all(_is_counted(outer, bounds) for outer in place.around)
-        for expr, use in _own(place.stmt):
-            value = bounds.expanded(expr)
-            placing |= {part for part, used in _uses(value, use) if used is _Use.INDEX}
-            for part, used in _uses(value, use, always=True) if runs and not _is_conditional(place.stmt) else ():
-                always.setdefault(part, set()).add(used)
-    return {
-        part: None for part, used in always.items() if _Use.INDEX in used or (_Use.COMPARED in used and part in placing)
+    placing = {
+        part
+        for stmt in (*launch.prelude, *launch.statements)
+        for expr, use in _own(stmt)
+        for part, used in _uses(bounds.expanded(expr), use)
+        if used is _Use.INDEX
     }
-
-
-def _is_counted(outer: Stmt, bounds: Bounds) -> bool:
-    """Whether sizes alone say how many iterations a statement has: otherwise it may have none."""
-    return not isinstance(outer, Loop) or all(is_of_sizes(bounds.expanded(end)) for end in (outer.start, outer.stop))
-
-
-def _is_conditional(stmt: Stmt) -> bool:
-    return isinstance(stmt, Copy) and stmt.when is not None
+    always: dict[tuple[Expr, tuple[Expr, ...]], None] = {}
+    for each in executed(launch, bounds):
+        for expr, use in _own(each.stmt):
+            for part, used in _uses(bounds.expanded(expr), use, always=True):
+                if used is _Use.INDEX or (used is _Use.COMPARED and part in placing):
+                    always.setdefault((part, each.counts))
+    return always
 
 
 def _own(stmt: Stmt) -> Iterator[tuple[Expr, _Use]]:
@@ -216,9 +224,3 @@ def _sum(terms: Linear) -> Expr:
     for atom, factor in terms.terms.items():
         found = binary("+", found, binary("*", atom, int_const(factor)))
     return binary("-" if terms.constant < 0 else "+", found, int_const(abs(terms.constant)))
-
-
-def is_of_sizes(expr: Expr) -> bool:
-    """Whether the launcher knows an expression: it reads no memory of the kernel."""
-    reads = any(isinstance(part, Load) for part in walk(expr))
-    return not reads and all(var.role is Role.SIZE for var in variables_in(expr))

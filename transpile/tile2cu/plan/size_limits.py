@@ -1,26 +1,56 @@
 """What a launcher checks of run-time sizes: what it divides by, what ints may not hold, and how large a grid is."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.executed import divisors_executed, is_of_launcher, is_of_sizes
 from tile2cu.analysis.linear import Linear
+from tile2cu.analysis.trips import is_positive
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import PERSISTENT
 from tile2cu.core.expr import Binary, Call, Expr, Role, Var, binary, children, int_const, static_value, walk
 from tile2cu.core.memo import kept
-from tile2cu.core.program import If, Loop, Program
+from tile2cu.core.program import BindTensor, Buffer, If, Loop, Program
 from tile2cu.plan.grid_schedule import values_of_sizes
-from tile2cu.plan.largest import is_of_sizes, overflowing_indices
+from tile2cu.plan.largest import Largest, overflowing_indices
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.tensors import tensors
+from tile2cu.plan.tensors import access_of, tensors
 
 _WORK_ITEMS = 2**32 - 1  # of a grid along x
 
 
-def run_time_divisors(resolved: Resolved) -> tuple[Expr, ...]:
-    """What the extents of the grid are divided by: the launcher computes them."""
-    found = (divisor for extent in resolved.launch.grid for divisor in divisors(extent))
-    return tuple(each for each in found if static_value(each) is None)
+@dataclass(frozen=True)
+class Divisor:
+    """What must not be 0 where some numbers, of blocks and iterations, are positive."""
+
+    value: Expr
+    counts: tuple[Expr, ...] = ()
+
+
+def divisors_of_extents(resolved: Resolved) -> tuple[Divisor, ...]:
+    """What the extents of the grid and of tensors are divided by: the launcher computes them."""
+    shapes = (resolved.launch.grid, *(tensor.shape for tensor in tensors(resolved)))
+    found = dict.fromkeys(divisor for shape in shapes for extent in shape for divisor in divisors(extent))
+    known = (each for each in found if is_of_launcher(each))
+    return tuple(Divisor(each) for each in known if not is_positive(each, (), resolved.bounds))
+
+
+def divisors_of_blocks(resolved: Resolved) -> tuple[Divisor, ...]:
+    """What each block divides by, besides the divisors of extents."""
+    found = (Divisor(*each) for each in divisors_executed(resolved.launch, resolved.bounds))
+    of_extents = divisors_of_extents(resolved)
+    return tuple(each for each in dict.fromkeys(found) if Divisor(each.value) not in of_extents)
+
+
+def is_idle(divisor: Divisor, launches: tuple[Resolved, ...]) -> bool:
+    """Whether all tensors that a call writes to are empty where a divisor is 0: there is nothing to compute."""
+    bounds, params = launches[0].bounds, launches[0].program.params
+    outputs = [each for each in params if isinstance(each, Buffer) and access_of(each, launches) != "read"]
+    at_addresses = any(True for each in launches for _ in statements(each.launch.body, BindTensor))
+    empty = all(is_positive(divisor.value, each.shape, bounds) for each in outputs)
+    return empty and outputs != [] and not at_addresses
 
 
 def overflowing(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Expr, Expr | None]]:
@@ -37,13 +67,13 @@ def overflowing(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Expr
                 yield each, part, past
 
 
-def overflowing_sums(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Linear]]:
+def overflowing_sums(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Largest]]:
     """What int may not hold of the largest values that a kernel computes from its indices, besides `overflowing`."""
     known: dict[Resolved, list[Linear]] = {each: [] for each in launches}
     for each, part, past in overflowing(launches):
         known[each].append(each.bounds.linear(part if past is None else binary("+", part, past)))
     for each in launches:
-        yield from ((each, most) for most in overflowing_indices(each.launch, each.bounds, tuple(known[each])))
+        yield from ((each, found) for found in overflowing_indices(each.launch, each.bounds, tuple(known[each])))
 
 
 def counts_past(launches: tuple[Resolved, ...]) -> bool:
@@ -120,8 +150,14 @@ def _by_bounded(part: Expr, bounds: Bounds) -> tuple[Expr, Expr] | None:
 
 def _extents(resolved: Resolved) -> Iterator[tuple[Expr, None]]:
     """What may overflow in the extents of a grid and of tensors."""
+    few = (*open_rows(resolved), *numbered_tiles(resolved))  # much smaller than the largest int
     for extent in (*resolved.launch.grid, *(extent for tensor in tensors(resolved) for extent in tensor.shape)):
         yield from ((part, None) for part in _may_overflow(extent, resolved.bounds))
+        match extent:
+            case Binary(op="+", lhs=lhs, rhs=rhs) if static_value(rhs) is not None and lhs not in few:
+                yield from () if resolved.bounds.fits(extent) else ((extent, None),)
+            case _:
+                pass
 
 
 @kept
@@ -175,10 +211,7 @@ def _ends(resolved: Resolved) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _may_overflow(extent: Expr, bounds: Bounds) -> Iterator[Binary]:
-    """The multiples and sums of run-time sizes in an extent that int may not hold, the innermost first.
-
-    No tensor has an extent `batch + 1` that overflows: 2**31 is no extent that a caller can pass.
-    """
+    """The multiples and sums of run-time sizes in a number that int may not hold, the innermost first."""
     for part in children(extent):
         yield from _may_overflow(part, bounds)
     if isinstance(extent, Binary) and extent.op in ("+", "-", "*") and not bounds.fits(extent):
