@@ -393,7 +393,7 @@ extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int d
   using namespace attention_impl;
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // Indices are ints
-  if (!tl::fits_int(double(tl::ceildiv(seq_len, block_M)) * 128)) return TL_INVALID_SIZE;
+  if (double(tl::ceildiv(seq_len, block_M)) * 128 > INT32_MAX) return TL_INVALID_SIZE;
   // At most 2^30 tiles: an int numbers them, to which a block adds the number of blocks
   if (!tl::tile_count_fits_int(tl::ceildiv(seq_len, block_M), heads, batch)) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
