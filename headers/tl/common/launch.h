@@ -20,12 +20,15 @@ template <class P> struct ArgumentFor {
 };
 template <class Argument> tl_status argument_status(const Argument&) { return TL_OK; }
 
+// Whether a grid has no blocks; one with an extent below zero, such as N - 1 for N = 0, has none.
+inline bool is_empty(const dim3& grid) {
+  return static_cast<int>(grid.x) <= 0 || static_cast<int>(grid.y) <= 0 || static_cast<int>(grid.z) <= 0;
+}
 // Whether a launch with these arguments starts a kernel; if not, `status` is the result of the launch. An empty grid
-// starts no kernel and returns TL_OK; so does one with an extent below zero, such as N - 1 for N = 0.
+// starts no kernel and returns TL_OK.
 template <class... Arguments> bool starts(dim3 grid, tl_status& status, const Arguments&... arguments) {
   status = TL_OK;
-  const auto is_empty = [](unsigned extent) { return static_cast<int>(extent) <= 0; };
-  if (is_empty(grid.x) || is_empty(grid.y) || is_empty(grid.z)) return false;
+  if (is_empty(grid)) return false;
   return (true && ... && ((status = argument_status(arguments)) == TL_OK));
 }
 // The status of a return value of launch_kernel and its variants; 0 is TL_OK.

@@ -32,6 +32,9 @@ struct TensorMapTile {
   int box_rows, box_cols, row_dim, element_bytes, swizzle_bytes;
 };
 
+// The largest stride in bytes. [CUDA Driver API, cuTensorMapEncodeTiled, globalStrides]
+constexpr uint64_t stride_limit = (uint64_t(1) << 40) - 1;
+
 // tensor_map below, for a tensor with `rank` extents and strides in elements, outermost first; without strides it is
 // contiguous. A separate function, compiled once for all maps of a launcher.
 [[gnu::noinline]] inline TensorMapArgument tensor_map_for(const TensorMapTile& tile, const void* data, int rank,
@@ -44,15 +47,16 @@ struct TensorMapTile {
     if (extent == 0) return {TensorMap{}, TL_OK};
     sizes[d] = uint64_t(extent);
     box[d] = uint32_t(d == 0 ? tile.box_cols : d == rank - 1 - tile.row_dim ? tile.box_rows : 1);
-    strides[d] = stride *= uint64_t(extent);
-    if (apart && d < rank - 1) {
-      if (apart[rank - 2 - d] < 0) return {TensorMap{}, TL_NOT_SUPPORTED};
-      strides[d] = uint64_t(apart[rank - 2 - d]) * uint64_t(tile.element_bytes);
-    }
   }
   if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return {TensorMap{}, TL_MISALIGNED};
-  for (int d = 0; d < rank - 1; ++d)
-    if (strides[d] % 16 != 0) return {TensorMap{}, TL_NOT_SUPPORTED};
+  for (int d = 0; d < rank - 1; ++d) {
+    if (apart && apart[rank - 2 - d] < 0) return {TensorMap{}, TL_NOT_SUPPORTED};
+    const uint64_t factor = apart ? uint64_t(apart[rank - 2 - d]) : sizes[d];
+    stride = apart ? uint64_t(tile.element_bytes) : stride;
+    if (factor > stride_limit / stride) return {TensorMap{}, TL_INVALID_SIZE};
+    strides[d] = stride *= factor;
+    if (stride % 16 != 0) return {TensorMap{}, TL_NOT_SUPPORTED};
+  }
   TensorMap map{};
   const int error = encode_tensor_map(map, data, tile.element_bytes, rank, sizes, strides, box, tile.swizzle_bytes);
   return {map, error == 0 ? TL_OK : TL_LAUNCH_FAILED + error};
@@ -70,8 +74,8 @@ template <class Like, class Along, int rank> constexpr TensorMapTile tensor_map_
 }
 
 // The map of a contiguous row-major tensor for tiles of type Like (or a reference to it). TL_MISALIGNED if `data` is
-// not 16-byte aligned, TL_NOT_SUPPORTED if a stride is not a multiple of 16 bytes. An empty tensor has no map; nothing
-// may be loaded from it.
+// not 16-byte aligned, TL_NOT_SUPPORTED if a stride is not a multiple of 16 bytes, TL_INVALID_SIZE if one is 2^40 bytes
+// or more. An empty tensor has no map; nothing may be loaded from it.
 template <class Like, class Along = LastDims, class... Extents>
 TensorMapArgument tensor_map(const void* data, Extents... extents) {
   constexpr int rank = sizeof...(Extents);

@@ -268,6 +268,7 @@ inline bool tile_count_fits_int(int x, int y = 1, int z = 1) {
 
 // The grid of a persistent kernel: one block per SM of the current device, or per tile if there are fewer. Host side.
 inline dim3 persistent_grid(const dim3& tiles) {
+  if (is_empty(tiles)) return dim3(0);
   const int most = multiprocessors();
   return dim3(num_tiles(tiles) < most ? num_tiles(tiles) : most);
 }
