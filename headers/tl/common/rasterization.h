@@ -65,6 +65,13 @@ template <int most, GroupOf across = GroupOf::rows, int xcds = 1> TL_DEVICE Bloc
   return taken(tile_in_groups<across>(block, gridDim.x, gridDim.y, xcds == 1 && length < most && most > 2 ? 2 : most));
 }
 
+// The same for tile number `tile` of a persistent kernel's grid.
+template <int most, GroupOf across, class Grid> TL_DEVICE BlockTile grouped_order(int tile, const Grid& tiles) {
+  static_assert(most > 0, "a group has at least one row of tiles");
+  const unsigned length = across == GroupOf::rows ? tiles.x : tiles.y;
+  return taken(tile_in_groups<across>(unsigned(tile), tiles.x, tiles.y, length < most && most > 2 ? 2 : most));
+}
+
 // The same for clusters of `wide` x `high` blocks, which divide the grid: groups consist of whole clusters, and the
 // arrangement of the blocks in a cluster is unchanged. Any thread.
 template <int most, GroupOf across, int wide, int high> TL_DEVICE BlockTile grouped_order_of_clusters() {

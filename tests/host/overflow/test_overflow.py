@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tile2cu
@@ -271,6 +272,80 @@ def test_what_blocks_divide_by_is_not_zero(name: str, tmp_path: Path) -> None:
     found = {sizes: run(library, manifest, dict(zip("MNK", sizes, strict=True))) for sizes in statuses}
     assert {sizes: outcome.status for sizes, outcome in found.items()} == statuses
     assert not any(outcome.faults for outcome in found.values())
+
+
+BATCHED = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def batched(B, M, K):
+    @T.prim_func
+    def body(X: T.Tensor((B, M, K), "float16"), W: T.Tensor((64, K), "float16"), Y: T.Tensor((B, M, 64), "float16")):
+        with T.Kernel(T.ceildiv(M, 64), B, threads=128) as (bx, by):
+            x = T.alloc_shared((64, 64), "float16")
+            w = T.alloc_shared((64, 64), "float16")
+            y = T.alloc_fragment((64, 64), "float32")
+            T.clear(y)
+            for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+                T.copy(X[by, bx * 64, k * 64], x)
+                T.copy(W[0, k * 64], w)
+                T.gemm(x, w, y, transpose_B=True)
+            T.copy(y, Y[by, bx * 64, 0])
+    return body
+"""
+
+
+def test_strides_that_no_tensor_map_has_are_rejected(tmp_path: Path) -> None:
+    library, manifest = emitted_to(tmp_path, BATCHED, "cuda:sm_90a")
+    sizes = [(2, 2**24, 2**15), (2, 2**24 - 64, 2**15), (0, 2**31 - 64, 2**31 - 64), (2, 0, 64)]
+    outcomes = [run(library, manifest, dict(zip("BMK", each, strict=True))) for each in sizes]
+    assert [each.status for each in outcomes] == [1, 0, 0, 0]
+    assert not any(each.faults for each in outcomes)
+
+
+PERSISTENT = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def persistent(M, N):
+    @T.prim_func
+    def body(Z: T.Tensor((N, 128), "float16"), X: T.Tensor((M, 128), "float16")):
+        with T.Kernel(M - 4, N - 3, threads=256) as (bx, by):
+            Q = T.alloc_shared((128, 128), "float16")
+            K = T.alloc_shared((128, 128), "float16")
+            V = T.alloc_shared((128, 128), "float16")
+            S = T.alloc_fragment((128, 128), "float32")
+            P = T.alloc_fragment((128, 128), "float16")
+            O = T.alloc_fragment((128, 128), "float32")
+            T.copy(Z[bx * 128, 0], Q)
+            T.clear(O)
+            for k in T.Pipelined(8, num_stages=1):
+                T.copy(Z[k * 128, 0], K)
+                T.copy(Z[k * 128 + 64, 0], V)
+                T.gemm(Q, K, S, transpose_B=True, clear_accum=True)
+                T.copy(S, P)
+                T.gemm(P, V, O)
+            T.copy(O, X[bx * 128, 0])
+    return body
+"""
+
+
+def test_a_persistent_kernel_without_tiles_starts_no_block(tmp_path: Path) -> None:
+    """-2 times -1 tiles would be 2 of them."""
+    path = tmp_path / "persistent.py"
+    path.write_text(PERSISTENT, encoding="utf-8")
+    kernel = tile2cu.load(path, target="cuda:sm_90a", device="cpu")
+    assert "persistent_grid" in kernel.source
+    X = np.full((2, 128), 7, np.float16)
+    kernel(np.ones((2, 128), np.float16), X)
+    assert (X == 7).all()
+    rows = np.empty((6, 128), np.float16)
+    kernel(np.ones((260, 128), np.float16), rows)  # 2 x 257 tiles; keys 0 to 255, with values 64 behind them
+    assert (rows == 128 * (128 + 68)).all()
 
 
 PLACED = """
