@@ -230,3 +230,48 @@ def test_what_is_derived_for_whole_tiles(target: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[:64], np.where(visible, 8, -np.inf), err_msg=f"{n}, {m}")
         np.testing.assert_array_equal(found[64:], 2 * np.asarray(read, np.float32), err_msg=f"{n}, {m}")
         np.testing.assert_array_equal(z, stored, err_msg=f"{n}, {m}")
+
+
+HASHES = """
+for i in T.Parallel(32):
+    Y[0, bx, i] = table[((bx * 32 + i) * 40503 + 12345) & 1023]
+for i in T.Parallel(32):
+    Y[1, bx, i] = table[((bx * 32 + i) * 40503 - 12345) % 1024]
+for i in T.Parallel(32):
+    Y[2, bx, i] = table[((bx * 32 + i) * 40503 >> 7) & 255]
+for i in T.Parallel(32):
+    Y[3, bx, i] = table[(-((bx * 32 + i) * 40503)) & 1023]
+for i in T.Parallel(32):
+    Y[4, bx, i] = table[(((bx * 32 + i) * 40503) ^ (bx * 77777 << 3)) % 64]
+for i in T.Parallel(32):
+    h = (bx * 32 + i) * 40503
+    Y[5, bx, i] = table[h & 1023] + table[(h >> 3) % 128]
+for i in T.Parallel(32):
+    Y[6, bx, i] = (bx * 32 + i) * 1664525 + 1013904223 & 65535
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_hashes_modulo_a_power_of_two_are_exact_and_limit_no_size(target: str, tmp_path: Path) -> None:
+    params = 'table: T.Tensor((1024,), "int32"), Y: T.Tensor((7, rows, 32), "int32")'
+    head = 'rows = T.dynamic("rows")\n'
+    kernel = load_body(tmp_path, HASHES, params, grid="rows", head=head, target=target, check=False, threads=64)
+    table, found = np.random.default_rng(0).integers(0, 1 << 20, 1024, np.int32), np.empty((7, 60000, 32), np.int32)
+    kernel(table, found)
+    block = np.arange(60000).astype(object)[:, None]
+    h = (block * 32 + np.arange(32).astype(object)) * 40503
+    indices = ((h + 12345) & 1023, (h - 12345) % 1024, h >> 7 & 255, -h & 1023, (h ^ (block * 77777 << 3)) % 64)
+    expected = [table[index.astype(int)] for index in indices]
+    expected.append(table[(h & 1023).astype(int)] + table[((h >> 3) % 128).astype(int)])
+    expected.append(((h // 40503 * 1664525 + 1013904223) & 65535).astype(int))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_no_int_of_a_hash_overflows(tmp_path: Path) -> None:
+    params = 'table: T.Tensor((1024,), "int32"), Y: T.Tensor((7, rows, 32), "int32")'
+    path = write_body(tmp_path, HASHES, params, grid="rows", head='rows = T.dynamic("rows")\n', threads=64)
+    ((_, emitted),) = tile2cu.emit(path).items()
+    for name, text in emitted.files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    outcome = run(library_of(tmp_path / "small.cu"), read_manifest(tmp_path / "small.json"), {"rows": 2**26})
+    assert (outcome.status, outcome.faults) == (0, ())

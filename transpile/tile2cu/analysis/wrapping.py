@@ -7,12 +7,14 @@ any scalar arguments.
 from collections.abc import Iterator
 from enum import IntEnum
 
+from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import (
     Binary,
     Expr,
     Load,
+    Number,
     Role,
     Unary,
     Var,
@@ -39,10 +41,13 @@ class Known(IntEnum):
 def may_wrap(bounds: Bounds, expr: Expr, *, as_index: bool = False) -> bool:
     """Whether an int may not hold a sum, difference or multiple because of a number that no launcher knows.
 
-    DATA counts only `as_index`: on other arithmetic with it no access depends.
+    DATA counts only `as_index`: on other arithmetic with it no access depends. What is taken modulo a power of two wraps,
+    too: that gives the remainder of the exact number.
     """
     if expr.dtype != INT32 or static_value(expr) is not None:
         return False
+    if expr in taken_modulo(bounds.launch):
+        return not bounds.of_values.never_wraps(expr)
     match expr:
         case Unary(op="-", operand=operand):
             return may_wrap(bounds, binary("-", int_const(0), operand), as_index=as_index)
@@ -52,6 +57,52 @@ def may_wrap(bounds: Bounds, expr: Expr, *, as_index: bool = False) -> bool:
             return is_open and not bounds.of_values.never_wraps(expr)
         case _:
             return False
+
+
+@kept
+def taken_modulo(launch: Launch) -> frozenset[Expr]:
+    """The integers, and parts of them, of which an expression of a launch takes the low bits only."""
+    stmts = (*launch.prelude, *launch.statements)
+    values: dict[Expr, Expr] = {stmt.var: stmt.value for stmt in stmts if isinstance(stmt, Let)}
+    found: set[Expr] = set()
+    pending: list[tuple[Expr, int | None]] = [(expr, None) for stmt in stmts for expr in expressions(stmt)]
+    while pending:
+        part, bits = pending.pop()
+        if bits is not None:
+            found.add(part)
+            pending += [(values[part], bits)] if part in values else []
+        pending += operands_by_bits(part, bits)
+    return frozenset(found)
+
+
+def operands_by_bits(expr: Expr, bits: int | None) -> Iterator[tuple[Expr, int | None]]:
+    """The operands of an expression, with how many of their low bits decide `bits` of its own; None for all of them.
+
+    32-bit arithmetic may wrap in those of which at most 32 low bits count.
+    """
+    bits = bits if expr.dtype == INT32 else None
+    match expr:
+        case Binary(op="&", lhs=lhs, rhs=rhs) if expr.dtype == INT32:
+            masks = [int(value) for value in map(static_value, (lhs, rhs)) if value is not None and value >= 0]
+            kept = min([mask.bit_length() for mask in masks] + ([] if bits is None else [bits]), default=None)
+            yield from ((side, kept) for side in (lhs, rhs))
+        case Binary(op="%", lhs=lhs, rhs=rhs) if expr.dtype == INT32 and _is_power_of_two(static_value(rhs)):
+            yield lhs, int(static_value(rhs) or 0).bit_length() - 1
+        case Binary(op="+" | "-" | "*" | "|" | "^", lhs=lhs, rhs=rhs):
+            yield from ((side, bits) for side in (lhs, rhs))
+        case Binary(op="<<", lhs=lhs, rhs=rhs):
+            yield from ((lhs, bits), (rhs, None))
+        case Binary(op=">>", lhs=lhs, rhs=rhs):
+            more = None if bits is None else bits + int(static_value(rhs) or INT32.bits)
+            yield from ((lhs, None if more is None or more > INT32.bits else more), (rhs, None))
+        case Unary(op="-", operand=operand):
+            yield operand, bits
+        case _:
+            yield from ((child, None) for child in children(expr))
+
+
+def _is_power_of_two(value: Number | None) -> bool:
+    return value is not None and value > 0 and int(value) & (int(value) - 1) == 0
 
 
 @kept

@@ -8,6 +8,7 @@ from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.executed import executed, is_of_sizes
 from tile2cu.analysis.linear import Linear, linear_of
+from tile2cu.analysis.wrapping import operands_by_bits
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import (
     Address,
@@ -20,7 +21,6 @@ from tile2cu.core.expr import (
     Unary,
     Var,
     binary,
-    children,
     int_const,
     static_value,
     variables_in,
@@ -119,15 +119,20 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 def _uses(expr: Expr, use: _Use, *, always: bool = False) -> Iterator[tuple[Expr, _Use]]:
-    """The parts of an expression, with what they are for; `always`: those that are evaluated whenever it is."""
+    """The parts of an expression, with what they are for; `always`: those that are evaluated whenever it is.
+
+    Those that may wrap, as the expression takes them modulo a power of two, are left out.
+    """
     evaluated = set(walk_evaluated(expr)) if always else None
-    pending, seen = [(expr, use)], set[tuple[Expr, _Use]]()  # several names may have a value
+    pending: list[tuple[Expr, _Use, int | None]] = [(expr, use, None)]
+    seen = set[tuple[Expr, _Use, int | None]]()  # several names may have a value
     while pending:
-        part, use = pending.pop()
-        if (part, use) in seen:
+        part, use, bits = pending.pop()
+        if (part, use, bits) in seen:
             continue
-        seen.add((part, use))
-        yield part, use
+        seen.add((part, use, bits))
+        if bits is None:
+            yield part, use
         match part:
             case Load() | Address():
                 use = _Use.INDEX
@@ -135,7 +140,8 @@ def _uses(expr: Expr, use: _Use, *, always: bool = False) -> Iterator[tuple[Expr
                 use = _Use.COMPARED
             case _:
                 pass
-        pending += [(each, use) for each in children(part) if evaluated is None or each in evaluated]
+        operands = operands_by_bits(part, bits)
+        pending += [(each, use, of_it) for each, of_it in operands if evaluated is None or each in evaluated]
 
 
 def _covers(one: Linear, other: Linear) -> bool:

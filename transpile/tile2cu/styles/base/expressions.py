@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import is_run
 from tile2cu.analysis.sync_calls import BLOCK_VOTES
-from tile2cu.analysis.wrapping import may_wrap
+from tile2cu.analysis.wrapping import may_wrap, taken_modulo
 from tile2cu.core.dtype import (
     BOOL,
     FLOAT4_E2M1,
@@ -333,6 +333,8 @@ class Printer(Struct):
         """Whether C++ division, which rounds toward zero, gives the same: both sides are not negative."""
         if expr.dtype.kind == "uint":
             return True
+        if self.wraps and expr.lhs in taken_modulo(self.bounds.launch):
+            return self.bounds.of_values.never_negative(expr.lhs)
         ends = (self.bounds.interval(expr.lhs).low, self.bounds.interval(expr.rhs).low)
         return all(end is not None and end >= 0 for end in ends)
 
