@@ -41,8 +41,8 @@ class Known(IntEnum):
 def may_wrap(bounds: Bounds, expr: Expr, *, as_index: bool = False) -> bool:
     """Whether an int may not hold a sum, difference or multiple because of a number that no launcher knows.
 
-    DATA counts only `as_index`: on other arithmetic with it no access depends. What is taken modulo a power of two wraps,
-    too: that gives the remainder of the exact number.
+    DATA counts only `as_index`: on other arithmetic with it no access depends. What is taken modulo a power of two
+    wraps, too: that gives the remainder of the exact number.
     """
     if expr.dtype != INT32 or static_value(expr) is not None:
         return False
