@@ -7,6 +7,7 @@ import pytest
 
 import tile2cu
 from tests.host.kernels import load_body
+from tile2cu_runtime import CheckError
 
 RNG = np.random.default_rng(6)
 
@@ -106,3 +107,26 @@ def test_arguments_that_are_addresses(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, x[:, :40] * -1 + 1)
     second = kernel.source.split("namespace launch_2")[1]
     assert second.count("tl::data_at") == 1, "a tensor that a kernel does not touch is not there"
+
+
+GROUPS = """
+Y = T.make_tensor(pointers[bx], (rows[bx], 32), "float32")
+for k in T.serial(rows[bx]):
+    for j in T.Parallel(32):
+        Y[k, j] = 1.0  # writes
+done[bx] = 1
+"""
+
+
+def test_a_table_may_have_null_where_a_tensor_is_empty(tmp_path: Path) -> None:
+    """Elsewhere the launcher cannot see it, as the head of the source states, and a checked run names the access."""
+    params = 'pointers: T.Tensor((G,), T.ptr), rows: T.Tensor((G,), "int32"), done: T.Tensor((G,), "int32")'
+    kernel = load_body(tmp_path, GROUPS, params, grid="G", arguments="G", threads=32)
+    y = aligned(np.zeros((3, 32), np.float32))
+    addresses = np.array([y.ctypes.data, 0], np.int64)
+    np.testing.assert_array_equal(kernel(addresses, np.array([3, 0], np.int32)), [1, 1])
+    np.testing.assert_array_equal(y, np.ones((3, 32)))
+    with pytest.raises(CheckError, match="# writes"):
+        kernel(addresses, np.array([0, 1], np.int32))
+    head = kernel.source.replace("\n// ", " ")
+    assert "The same holds for Y, whose addresses come from memory: the launcher cannot check them." in head
