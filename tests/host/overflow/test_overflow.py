@@ -428,3 +428,31 @@ def test_a_loop_runs_its_first_and_its_last_iterations() -> None:
     changed = skipping(text)
     assert "for (int k = 0; k < trips; k = next_that_runs(k, 1, trips), ++stage) {" in changed
     assert "period = 6;" in changed, "both phases of the barriers of all stages"
+
+
+SCALAR = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def scalar(N):
+    @T.prim_func
+    def body(X: T.Tensor((N,), "int32"), n: T.{dtype}, Y: T.Tensor((64,), "int32")):
+        with T.Kernel(T.ceildiv(n, 64), threads=64) as bx:
+            for i in T.Parallel(64):
+                if bx == 0:
+                    Y[i] = X[(bx + i) // n] + X[(bx + i) % n]
+    return body
+"""
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32"])
+def test_a_grid_of_a_scalar_argument_is_an_int(dtype: str, tmp_path: Path) -> None:
+    """2**38 + 64 threads would be 2**32 + 1 blocks, of which 32 bits have one."""
+    library, manifest = emitted_to(tmp_path, SCALAR.format(dtype=dtype))
+    statuses = {0: 0, 1: 0, 64: 0, 2**31 - 1: 0}
+    statuses |= {"int32": {-100: 0}, "int64": {-100: 0, 2**37: 1, 2**38 + 64: 1}, "uint32": {2**31: 1}}[dtype]
+    found = {n: run(library, manifest, {"N": 64}, scalars={"n": n}) for n in statuses}
+    assert {n: outcome.status for n, outcome in found.items()} == statuses
+    assert not any(outcome.faults for outcome in found.values())

@@ -283,7 +283,7 @@ class Bounds:
         if _is_sum(expr) or not expr.dtype.is_int:
             return found
         kept = _type_range(expr.dtype)
-        if not is_wide(expr.dtype):
+        if not is_wide(expr.dtype) or (isinstance(expr, Call) and expr.function == "cast"):
             return found if _within(found, kept) else kept
         return found if expr in self._values else _overlap(found, kept)
 

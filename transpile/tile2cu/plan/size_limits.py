@@ -10,6 +10,7 @@ from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.trips import is_positive
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import PERSISTENT
+from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Call, Expr, Role, Var, binary, children, int_const, static_value, walk
 from tile2cu.core.memo import kept
 from tile2cu.core.program import BindTensor, Buffer, If, Loop, Program
@@ -153,11 +154,19 @@ def _extents(resolved: Resolved) -> Iterator[tuple[Expr, None]]:
     few = (*open_rows(resolved), *numbered_tiles(resolved))  # much smaller than the largest int
     for extent in (*resolved.launch.grid, *(extent for tensor in tensors(resolved) for extent in tensor.shape)):
         yield from ((part, None) for part in _may_overflow(extent, resolved.bounds))
+        yield from ((part, None) for part in _not_ints(extent))
         match extent:
             case Binary(op="+", lhs=lhs, rhs=rhs) if static_value(rhs) is not None and lhs not in few:
                 yield from () if resolved.bounds.fits(extent) else ((extent, None),)
             case _:
                 pass
+
+
+def _not_ints(extent: Expr) -> Iterator[Expr]:
+    """An extent of another type, and what becomes an int in one: a scalar argument may be unsigned, or of 64 bits."""
+    yield from () if INT32.has_all_of(extent.dtype) else (extent,)
+    unsigned = (part for part in walk(extent) if isinstance(part, Var) and part.dtype.kind == "uint")
+    yield from (part for part in unsigned if not INT32.has_all_of(part.dtype))
 
 
 @kept

@@ -335,8 +335,10 @@ class Printer(Struct):
             return True
         if self.wraps and expr.lhs in taken_modulo(self.bounds.launch):
             return self.bounds.of_values.never_negative(expr.lhs)
-        ends = (self.bounds.interval(expr.lhs).low, self.bounds.interval(expr.rhs).low)
-        return all(end is not None and end >= 0 for end in ends)
+        return all(
+            self.bounds.never_negative(side) and (expr.dtype.has_all_of(side.dtype) or static_value(side) is not None)
+            for side in (expr.lhs, expr.rhs)
+        )
 
     def argument(self, expr: Expr, want: DType) -> str:
         """An argument of a function template: an index of tl::parallel is passed as the number it denotes.
