@@ -456,3 +456,38 @@ def test_a_grid_of_a_scalar_argument_is_an_int(dtype: str, tmp_path: Path) -> No
     found = {n: run(library, manifest, {"N": 64}, scalars={"n": n}) for n in statuses}
     assert {n: outcome.status for n, outcome in found.items()} == statuses
     assert not any(outcome.faults for outcome in found.values())
+
+
+OF_SIZES = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def of_sizes(M, N):
+    @T.prim_func
+    def body(X: T.Tensor((N,), "int8"), Z: T.Tensor((M,), "int8"), Y: T.Tensor((64,), "int8")):
+        with T.Kernel(1, threads=64) as bx:
+            for i in T.Parallel(64):
+                Y[i] = 0
+            for k in T.serial({trips}):
+                for i in T.Parallel(64):
+                    Y[i] = X[{index} + i]
+    return body
+"""
+# Trip count, index, and sizes M, N with the status for them.
+SUMS_OF_SIZES = {
+    "index": ("1", "N * 4 // 8", {(1, 2**29 - 1): 0, (1, 2**29): 1}),
+    "trips": ("M * N // 2**29", "0", {(2**16 - 1, 2**15): 0, (2**16, 2**15): 1, (2**31 - 1, 1): 0}),
+    "remainder": ("1", "M * N % 64", {(2**30, 2**30): 0}),
+    "never": ("M", "N * 4 // 8", {(0, 2**31 - 1): 0, (1, 2**31 - 1): 1}),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_OF_SIZES)
+def test_indices_and_trip_counts_of_sizes_alone(name: str, tmp_path: Path) -> None:
+    trips, index, statuses = SUMS_OF_SIZES[name]
+    library, manifest = emitted_to(tmp_path, OF_SIZES.format(trips=trips, index=index))
+    found = {sizes: run(library, manifest, dict(zip("MN", sizes, strict=True))) for sizes in statuses}
+    assert {sizes: outcome.status for sizes, outcome in found.items()} == statuses
+    assert not any(outcome.faults for outcome in found.values())

@@ -228,8 +228,15 @@ class Bounds:
     def _fits_its_type(self, expr: Expr) -> bool:
         if _within(self.interval(expr), _type_range(_computed_in(expr))):
             return True
-        own = factors(self.expanded(expr))  # some of a grid extent's, which fits: without blocks nothing runs
-        return any(without_factors(factors(self.expanded(extent)), own) is not None for extent in self.launch.grid)
+        own = factors(self.expanded(expr))  # some of a number's that fits, and is positive: without blocks nothing runs
+        return any(without_factors(factors(number), own) is not None for number in self._of_grid())
+
+    def _of_grid(self) -> Iterator[Expr]:
+        """The extents of the grid, and what they are quotients of, rounded up: launchers reject those that overflow."""
+        for extent in map(self.expanded, self.launch.grid):
+            yield extent
+            if isinstance(extent, Call) and extent.function == "ceildiv":
+                yield extent.args[0]
 
     def _fits(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether an interval that begins at 0 or above ends within the extent."""
@@ -289,7 +296,10 @@ class Bounds:
 
     def _operand(self, expr: Expr) -> Interval:
         """The range of the value that C++ computes with."""
-        return self.interval(expr) if self.never_wraps(expr) else _type_range(_computed_in(expr))
+        if not self._wrapping or not expr.dtype.is_int:
+            return self.interval(expr)
+        kept = _type_range(_computed_in(expr))
+        return _common(self.interval(expr), kept) if self.never_wraps(expr) else kept
 
     def _term(self, expr: Expr, of: DType) -> Interval:
         """The range of a term of a sum or product of a type: one of a narrower type may have wrapped before."""
@@ -482,6 +492,13 @@ def _power_of_two(value: int) -> int:
 def _overlap(found: Interval, kept: Interval) -> Interval:
     """A range that is known in part, with the ends of its type where it has none."""
     return Interval(kept.low if found.low is None else found.low, kept.high if found.high is None else found.high)
+
+
+def _common(found: Interval, kept: Interval) -> Interval:
+    """A range whose numbers a type has."""
+    ends = _overlap(found, kept)
+    assert ends.low is not None and ends.high is not None and kept.low is not None and kept.high is not None
+    return Interval(max(ends.low, kept.low), min(ends.high, kept.high))
 
 
 def _union(a: Interval, b: Interval) -> Interval:

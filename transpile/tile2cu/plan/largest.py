@@ -30,7 +30,7 @@ from tile2cu.core.expr import (
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Atomic, AtomicTile, BindTensor, Copy, Fill, Gemm, Launch, Loop, Stmt, Store
 
-_COUNTED = {Role.BLOCK, Role.LOOP, Role.PARALLEL}
+_COUNTED = {Role.SIZE, Role.BLOCK, Role.LOOP, Role.PARALLEL}
 
 
 class _Use(Enum):
@@ -52,7 +52,7 @@ class Largest:
 def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...] = ()) -> tuple[Largest, ...]:
     """The largest values of a kernel's sums and multiples that int may not hold, as sums of terms of sizes.
 
-    They are of blocks, iterations and elements of tiles, where sizes alone say how many there are. One that is at most
+    They are of sizes, and of blocks, iterations and elements of tiles where sizes alone say how many there are. One that is at most
     another one, or one that is `known` to fit, is left out; so is one without a size, which no call could change.
     """
     kept: list[Largest] = []
@@ -168,8 +168,8 @@ def _rounded(sum_: Linear) -> Linear:
 def _may_overflow(part: Expr, bounds: Bounds) -> bool:
     if not isinstance(part, Binary) or part.op not in ("+", "-", "*") or part.dtype != INT32:
         return False
-    roles = {var.role for var in variables_in(bounds.expanded(part))} - {Role.SIZE}
-    return bool(roles) and roles <= _COUNTED and not bounds.of_values.never_wraps(part)
+    counted = all(var.role in _COUNTED for var in variables_in(bounds.expanded(part)))
+    return counted and not bounds.of_values.never_wraps(part)
 
 
 def _largest(expr: Expr, bounds: Bounds) -> Linear | None:
