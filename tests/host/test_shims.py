@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.host.shims import EXAMPLES, build, emitted, torch_include, torch_link
+from tile2cu.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -204,3 +205,30 @@ def add_to(A, B, alpha: T.float32):
         for i in T.Parallel(32):
             B[bx * 32 + i] += A[bx * 32 + i] * alpha
 """
+
+
+EXTENTS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def extents(M, N, G):
+    @T.prim_func
+    def body(X: T.Tensor((M, N), "int8"), W: T.Tensor((G,), "int8"), S: T.Tensor((M // G,), "int8"),
+             Y: T.Tensor((M * N,), "int8")):
+        with T.Kernel(M, threads=64) as bx:
+            for i in T.Parallel(64):
+                Y[bx * N + i] = X[bx, i] * S[bx // G]
+    return body
+"""
+
+
+def test_extents_are_computed_in_64_bits_and_divide_by_no_zero(tmp_path: Path) -> None:
+    """The launcher rejects G = 0 and M * N from 2**31 on; the shim compares the tensors' extents first."""
+    (tmp_path / "extents.py").write_text(EXTENTS, encoding="utf-8")
+    for shim in ("dlpack", "torch", "jax"):
+        assert main([str(tmp_path / "extents.py"), "--shim", shim, "-o", str(tmp_path)]) == 0
+        text = (tmp_path / f"extents_{shim}.cpp").read_text(encoding="utf-8")
+        assert "int64_t(M) * int64_t(N)" in text
+        assert "(int64_t(G)) == 0 ? 0 : int64_t(M) / int64_t(G)" in text

@@ -355,7 +355,7 @@ template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data,
   TL_UNROLL
   for (int d = rank - 1; d >= 0; --d) {
     view.stride[d] = stride;
-    stride *= view.extent[d];
+    stride = int64_t(uint64_t(stride) * uint64_t(view.extent[d]));  // wraps in tensors without elements only
   }
   return view;
 }

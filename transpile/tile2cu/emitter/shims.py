@@ -65,26 +65,42 @@ def _tensor(param: Buffer, launches: tuple[Resolved, ...], printer: Printer) -> 
         code=_SPECIAL_CODES.get(dtype.name, _CODES[dtype.kind]),
         bits=str(dtype.bits),
         rank=str(param.rank),
-        extents=tuple(_extent(extent, printer)[0] for extent in param.shape),
+        extents=tuple(_extent(extent, printer) for extent in param.shape),
     )
 
 
-def _extent(extent: Expr, printer: Printer) -> tuple[str, bool]:
-    """(an extent in plain C++ over the sizes, which are not negative; whether it binds tightly)."""
+def _extent(extent: Expr, printer: Printer) -> str:
+    """An extent in plain C++ over the sizes, which are not negative ints: in 64 bits, and 0 where it divides by 0."""
     value = static_value(extent)
     if value is not None:
-        return str(int(value)), True
+        return str(int(value))
+    return printer.names(extent.name) if isinstance(extent, Var) else _wide(extent, printer)[0]
+
+
+def _wide(extent: Expr, printer: Printer) -> tuple[str, bool]:
+    """(an extent or a part of one in 64 bits, whether it binds tightly)."""
     match extent:
+        case _ if (value := static_value(extent)) is not None:
+            return str(int(value)), True
         case Binary():
-            sides = (_extent(side, printer) for side in (extent.lhs, extent.rhs))
+            sides = (_wide(side, printer) for side in (extent.lhs, extent.rhs))
             lhs, rhs = (text if is_tight else f"({text})" for text, is_tight in sides)
-            return f"{lhs} {'/' if extent.op == '//' else extent.op} {rhs}", False
+            if extent.op not in ("//", "%"):
+                return f"{lhs} {extent.op} {rhs}", False
+            quotient = f"{lhs} {'/' if extent.op == '//' else '%'} {rhs}"
+            return (quotient, False) if static_value(extent.rhs) is not None else (_or_zero(rhs, quotient), False)
         case Call(function="ceildiv"):
-            (lhs, _), (rhs, _) = (_extent(arg, printer) for arg in extent.args)
-            return f"({lhs} + {rhs} - 1) / ({rhs})", False
+            (lhs, _), (rhs, _) = (_wide(arg, printer) for arg in extent.args)
+            quotient = f"({lhs} + {rhs} - 1) / ({rhs})"
+            return (quotient, False) if static_value(extent.args[1]) is not None else (_or_zero(rhs, quotient), False)
         case Var():
-            return printer.names(extent.name), True
-    raise Tile2CuError("T2C-E031", "an extent of a tensor is more than integer arithmetic of sizes")
+            return f"int64_t({printer.names(extent.name)})", True
+        case _:
+            raise Tile2CuError("T2C-E031", "an extent of a tensor is more than integer arithmetic of sizes")
+
+
+def _or_zero(divisor: str, quotient: str) -> str:
+    return f"({divisor}) == 0 ? 0 : {quotient}"
 
 
 def _scalar(param: Var, printer: Printer) -> ShimScalarView:

@@ -151,7 +151,7 @@ def _by_bounded(part: Expr, bounds: Bounds) -> tuple[Expr, Expr] | None:
 
 def _extents(resolved: Resolved) -> Iterator[tuple[Expr, None]]:
     """What may overflow in the extents of a grid and of tensors."""
-    few = (*open_rows(resolved), *numbered_tiles(resolved))  # much smaller than the largest int
+    few = [each for extent in (*open_rows(resolved), *numbered_tiles(resolved)) for each in _summands(extent)]
     for extent in (*resolved.launch.grid, *(extent for tensor in tensors(resolved) for extent in tensor.shape)):
         yield from ((part, None) for part in _may_overflow(extent, resolved.bounds))
         yield from ((part, None) for part in _not_ints(extent))
@@ -159,7 +159,15 @@ def _extents(resolved: Resolved) -> Iterator[tuple[Expr, None]]:
             case Binary(op="+", lhs=lhs, rhs=rhs) if static_value(rhs) is not None and lhs not in few:
                 yield from () if resolved.bounds.fits(extent) else ((extent, None),)
             case _:
-                pass
+                pass  # what is in `few` is much smaller than the largest int
+
+
+def _summands(expr: Expr) -> Iterator[Expr]:
+    """The terms of a sum, none of which is larger than it: no size is negative."""
+    if isinstance(expr, Binary) and expr.op == "+":
+        yield from (*_summands(expr.lhs), *_summands(expr.rhs))
+    else:
+        yield expr
 
 
 def _not_ints(extent: Expr) -> Iterator[Expr]:
