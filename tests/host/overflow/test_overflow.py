@@ -26,9 +26,11 @@ EACH_TIME = ("cuda/sm_80/vector_add.cu", "hip/gfx942/row_softmax.hip")
 def assert_nothing_overflows(source: Path) -> None:
     outcomes = audit(source)
     assert not [(outcome.sizes, outcome.faults) for outcome in outcomes if outcome.faults]
-    sizes = read_manifest(source.with_suffix(".json")).sizes
+    names = [size.name for size in read_manifest(source.with_suffix(".json")).sizes]
     ended = [outcome for outcome in outcomes if outcome.status == 0]
-    assert len(ended) > 1 or not sizes, "the launcher accepts extreme sizes, and blocks run to their end"
+    assert len(ended) > 1 or not names, "the launcher accepts extreme sizes, and blocks run to their end"
+    empty = {name for outcome in ended for name in names if outcome.sizes[name] == 0}
+    assert empty == set(names), "the launcher accepts each size 0, and returns TL_OK"
 
 
 @pytest.mark.parametrize(
@@ -346,6 +348,17 @@ def test_a_persistent_kernel_without_tiles_starts_no_block(tmp_path: Path) -> No
     rows = np.empty((6, 128), np.float16)
     kernel(np.ones((260, 128), np.float16), rows)  # 2 x 257 tiles; keys 0 to 255, with values 64 behind them
     assert (rows == 128 * (128 + 68)).all()
+
+
+QUOTIENT = WORKSPACE.replace("alloc_global((M, N, K)", "alloc_global((T.ceildiv(M, N), K)").replace(
+    "i, N - 1, K - 1]", "i, K - 1]"
+)
+
+
+def test_a_workspace_whose_size_is_a_quotient_by_zero_has_none(tmp_path: Path) -> None:
+    library, manifest = emitted_to(tmp_path, QUOTIENT)
+    outcomes = [run(library, manifest, {"M": 40, "N": n, "K": 2}) for n in (0, 1, 7)]
+    assert [(each.status, each.faults) for each in outcomes] == [(1, ()), (0, ()), (0, ())]
 
 
 PLACED = """

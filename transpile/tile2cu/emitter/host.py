@@ -6,7 +6,7 @@ from tile2cu.analysis.accesses import variables
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
 from tile2cu.core.expr import Call, Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
-from tile2cu.emitter.limits import Written, idle, quotient_limits, size_limits
+from tile2cu.emitter.limits import Written, idle, no_workspace, quotient_limits, size_limits
 from tile2cu.emitter.schedule import declared, is_in, with_schedule
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in
 from tile2cu.emitter.view import HostLaunch, HostView, Member
@@ -75,7 +75,7 @@ def host(launches: tuple[Written, ...], style: Style) -> HostView:
         ),
         stream=first.resolved.target.stream,
         workspace=workspace,
-        workspace_schedule=schedule if has_schedule else (),
+        workspace_schedule=(*_limits((no_workspace(launches),), "0"), *(schedule if has_schedule else ())),
         checks=(
             *_limits((idle(launches),), "TL_OK"),
             *_limits(size_limits(launches, of_call=True)),

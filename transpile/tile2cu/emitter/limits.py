@@ -15,6 +15,7 @@ from tile2cu.plan.size_limits import (
     counts_past,
     divisors_of_blocks,
     divisors_of_extents,
+    divisors_of_workspaces,
     is_idle,
     is_of_call,
     numbered_tiles,
@@ -90,6 +91,16 @@ def idle(launches: tuple[Written, ...]) -> Limit:
     return Limit(
         conditions=_unique(_is_zero(printer, each) for printer, each in found),
         comment="No output has elements; blocks would divide by 0",
+        stated="",
+    )
+
+
+def no_workspace(launches: tuple[Written, ...]) -> Limit:
+    """Where a workspace has no size, as it would be a quotient by 0: the launcher rejects such a call."""
+    first = launches[0]
+    return Limit(
+        conditions=_unique(_is_zero(first.printer, each) for each in divisors_of_workspaces(first.resolved)),
+        comment="No quotient: the launcher returns TL_INVALID_SIZE",
         stated="",
     )
 

@@ -52,8 +52,9 @@ class Largest:
 def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...] = ()) -> tuple[Largest, ...]:
     """The largest values of a kernel's sums and multiples that int may not hold, as sums of terms of sizes.
 
-    They are of sizes, and of blocks, iterations and elements of tiles where sizes alone say how many there are. One that is at most
-    another one, or one that is `known` to fit, is left out; so is one without a size, which no call could change.
+    They are of sizes, and of blocks, iterations and elements of tiles where sizes alone say how many there are. One
+    that is at most another one, or one that is `known` to fit, is left out; so is one without a size, which no call
+    could change.
     """
     kept: list[Largest] = []
     for part, counts in _always_placing(launch, bounds):

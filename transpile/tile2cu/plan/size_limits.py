@@ -1,6 +1,6 @@
 """What a launcher checks of run-time sizes: what it divides by, what ints may not hold, and how large a grid is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import divisors, variables
@@ -32,10 +32,18 @@ class Divisor:
 
 def divisors_of_extents(resolved: Resolved) -> tuple[Divisor, ...]:
     """What the extents of the grid and of tensors are divided by: the launcher computes them."""
-    shapes = (resolved.launch.grid, *(tensor.shape for tensor in tensors(resolved)))
+    return _divisors((resolved.launch.grid, *(tensor.shape for tensor in tensors(resolved))), resolved.bounds)
+
+
+def divisors_of_workspaces(resolved: Resolved) -> tuple[Divisor, ...]:
+    """What the extents of workspaces are divided by: a query of its size has no launcher's checks before it."""
+    return _divisors([tensor.shape for tensor in resolved.program.workspaces], resolved.bounds)
+
+
+def _divisors(shapes: Iterable[tuple[Expr, ...]], bounds: Bounds) -> tuple[Divisor, ...]:
     found = dict.fromkeys(divisor for shape in shapes for extent in shape for divisor in divisors(extent))
     known = (each for each in found if is_of_launcher(each))
-    return tuple(Divisor(each) for each in known if not is_positive(each, (), resolved.bounds))
+    return tuple(Divisor(each) for each in known if not is_positive(each, (), bounds))
 
 
 def divisors_of_blocks(resolved: Resolved) -> tuple[Divisor, ...]:
