@@ -75,6 +75,18 @@ def taken_modulo(launch: Launch) -> frozenset[Expr]:
     return frozenset(found)
 
 
+def wraps_below(bounds: Bounds, expr: Expr) -> bool:
+    """Whether arithmetic whose low bits decide those of an expression may wrap: it may then be negative."""
+    pending: list[tuple[Expr, int | None]] = [(bounds.expanded(expr), 1)]
+    while pending:
+        part, bits = pending.pop()
+        if bits is not None:
+            if isinstance(part, Binary) and part.op in ("+", "-", "*") and not bounds.of_values.never_wraps(part):
+                return True
+            pending += operands_by_bits(part, bits)
+    return False
+
+
 def operands_by_bits(expr: Expr, bits: int | None) -> Iterator[tuple[Expr, int | None]]:
     """The operands of an expression, with how many of their low bits decide `bits` of its own; None for all of them.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.executed import divisors_executed, is_of_launcher, is_of_sizes
-from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.trips import is_positive
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import PERSISTENT
@@ -78,11 +77,12 @@ def overflowing(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Expr
 
 def overflowing_sums(launches: tuple[Resolved, ...]) -> Iterator[tuple[Resolved, Largest]]:
     """What int may not hold of the largest values that a kernel computes from its indices, besides `overflowing`."""
-    known: dict[Resolved, list[Linear]] = {each: [] for each in launches}
-    for each, part, past in overflowing(launches):
-        known[each].append(each.bounds.linear(part if past is None else binary("+", part, past)))
+    known = tuple(
+        each.bounds.linear(part if past is None else binary("+", part, past))
+        for each, part, past in overflowing(launches)
+    )
     for each in launches:
-        yield from ((each, found) for found in overflowing_indices(each.launch, each.bounds, tuple(known[each])))
+        yield from ((each, found) for found in overflowing_indices(each.launch, each.bounds, known))
 
 
 def counts_past(launches: tuple[Resolved, ...]) -> bool:

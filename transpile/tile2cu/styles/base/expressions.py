@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import is_run
 from tile2cu.analysis.sync_calls import BLOCK_VOTES
-from tile2cu.analysis.wrapping import may_wrap, taken_modulo
+from tile2cu.analysis.wrapping import may_wrap, taken_modulo, wraps_below
 from tile2cu.core.dtype import (
     BOOL,
     FLOAT4_E2M1,
@@ -333,8 +333,8 @@ class Printer(Struct):
         """Whether C++ division, which rounds toward zero, gives the same: both sides are not negative."""
         if expr.dtype.kind == "uint":
             return True
-        if self.wraps and expr.lhs in taken_modulo(self.bounds.launch):
-            return self.bounds.of_values.never_negative(expr.lhs)
+        if expr.op == "%" and expr.lhs in taken_modulo(self.bounds.launch) and wraps_below(self.bounds, expr.lhs):
+            return False
         return all(
             self.bounds.never_negative(side) and (expr.dtype.has_all_of(side.dtype) or static_value(side) is not None)
             for side in (expr.lhs, expr.rhs)
