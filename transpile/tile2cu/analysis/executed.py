@@ -1,7 +1,6 @@
 """What every block executes, as far as sizes alone say: the statements outside of branches, in loops that count."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import divisors, expressions
 from tile2cu.analysis.bounds import Bounds
@@ -10,10 +9,10 @@ from tile2cu.analysis.trips import is_positive
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, static_value, variables_in, walk
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Copy, Launch, Loop, Parallel, Stmt
+from tile2cu.core.record import Record
 
 
-@dataclass(frozen=True)
-class Executed:
+class Executed(Record, frozen=True):
     """A statement that each block executes where some numbers of sizes are positive: of blocks, and of iterations.
 
     `counts` has those of iterations that may be 0 although the grid has blocks.

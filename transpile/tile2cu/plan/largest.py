@@ -1,7 +1,6 @@
 """The largest values of a kernel's indices, as numbers of sizes: launchers reject those that int lacks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.accesses import expressions
@@ -29,6 +28,7 @@ from tile2cu.core.expr import (
 )
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Atomic, AtomicTile, BindTensor, Copy, Fill, Gemm, Launch, Loop, Stmt, Store
+from tile2cu.core.record import Record
 
 _COUNTED = {Role.SIZE, Role.BLOCK, Role.LOOP, Role.PARALLEL}
 
@@ -41,8 +41,7 @@ class _Use(Enum):
     COMPARED = "compared"  # a condition compares it
 
 
-@dataclass(frozen=True)
-class Largest:
+class Largest(Record, frozen=True):
     """The largest value of an index, and the trip counts that are positive where it is computed."""
 
     most: Linear

@@ -1,7 +1,6 @@
 """What a launcher checks of run-time sizes: what it divides by, what ints may not hold, and how large a grid is."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
@@ -13,6 +12,7 @@ from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Call, Expr, Role, Var, binary, children, int_const, static_value, walk
 from tile2cu.core.memo import kept
 from tile2cu.core.program import BindTensor, Buffer, If, Loop, Program
+from tile2cu.core.record import Record
 from tile2cu.plan.grid_schedule import values_of_sizes
 from tile2cu.plan.largest import Largest, overflowing_indices
 from tile2cu.plan.resolved import Resolved
@@ -21,8 +21,7 @@ from tile2cu.plan.tensors import access_of, tensors
 _WORK_ITEMS = 2**32 - 1  # of a grid along x
 
 
-@dataclass(frozen=True)
-class Divisor:
+class Divisor(Record, frozen=True):
     """What must not be 0 where some numbers, of blocks and iterations, are positive."""
 
     value: Expr
