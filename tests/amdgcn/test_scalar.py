@@ -50,6 +50,7 @@ SCALAR: dict[str, Callable[[int, int], tuple[int, bool | None]]] = {
     "s_bcnt1_i32_b32 s0, s10": lambda a, b: (bin(a).count("1"), a != 0),
     "s_ff1_i32_b32 s0, s10": lambda a, b: ((a & -a).bit_length() - 1, None),
     "s_flbit_i32_b32 s0, s10": lambda a, b: (32 - a.bit_length() if a else M, None),
+    "s_flbit_i32 s0, s10": lambda a, b: (32 - (a ^ M if a >> 31 else a).bit_length() if a not in (0, M) else M, None),
     "s_sext_i32_i8 s0, s10": lambda a, b: (signed(a & 255, 8), None),
     "s_abs_i32 s0, s10": lambda a, b: (abs(signed(a)), a != 0),
     "s_cselect_b32 s0, s10, s11": lambda a, b: (a, None),

@@ -51,6 +51,7 @@ INTEGER: dict[str, Callable[..., int]] = {
     "v_bfm_b32 v0, v10, v11": lambda a, b: ((1 << (a & 31)) - 1) << (b & 31),
     "v_bfrev_b32_e32 v0, v10": lambda a: int(f"{a:032b}"[::-1], 2),
     "v_ffbh_u32_e32 v0, v10": lambda a: 32 - a.bit_length() if a else M,
+    "v_ffbh_i32_e32 v0, v10": lambda a: 32 - (a ^ M if a >> 31 else a).bit_length() if a not in (0, M) else M,
     "v_ffbl_b32_e32 v0, v10": lambda a: (a & -a).bit_length() - 1 if a else M,
     "v_bcnt_u32_b32 v0, v10, v11": lambda a, b: bin(a).count("1") + b,
     "v_alignbit_b32 v0, v10, v11, v12": lambda a, b, c: (a << 32 | b) >> (c & 31),

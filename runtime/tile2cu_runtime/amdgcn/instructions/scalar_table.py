@@ -85,6 +85,12 @@ def _leading_zeros(bits: int) -> Callable[[int], int]:
     return lambda value: bits - value.bit_length() if value else 0xFFFFFFFF
 
 
+def _leading_signs(bits: int) -> Callable[[int], int]:
+    """The number of leading bits that equal the sign; all ones where all bits do."""
+    zeros, ones = _leading_zeros(bits), (1 << bits) - 1
+    return lambda value: zeros(value ^ ones if value >> (bits - 1) else value)
+
+
 def _reverse(value: int) -> int:
     return int(f"{value:032b}"[::-1], 2)
 
@@ -147,6 +153,8 @@ TABLE: dict[str, ScalarOperation] = {
     "s_ff1_i32_b64": ScalarOperation("q", _elementwise(_first_one, U32), "u", KEEP),
     "s_flbit_i32_b32": ScalarOperation("u", _elementwise(_leading_zeros(32), U32), "u", KEEP),
     "s_flbit_i32_b64": ScalarOperation("q", _elementwise(_leading_zeros(64), U32), "u", KEEP),
+    "s_flbit_i32": ScalarOperation("u", _elementwise(_leading_signs(32), U32), "u", KEEP),
+    "s_flbit_i32_i64": ScalarOperation("q", _elementwise(_leading_signs(64), U32), "u", KEEP),
     "s_sext_i32_i16": ScalarOperation("u", lambda a: a.astype(U16).view(np.int16).astype(I32), "i", KEEP),
     "s_sext_i32_i8": ScalarOperation("u", lambda a: a.astype(np.uint8).view(np.int8).astype(I32), "i", KEEP),
     **{f"s_lshl{bits}_add_u32": ScalarOperation("uu", _shift_add(bits), "u", RESULT) for bits in (1, 2, 3, 4)},

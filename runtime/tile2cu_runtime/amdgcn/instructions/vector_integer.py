@@ -149,6 +149,7 @@ TABLE: dict[str, VectorOperation] = {
     "v_bfm_b32": VectorOperation("uu", lambda a, b: ((U32(1) << shift(a)) - U32(1)) << shift(b), "u"),
     "v_bfrev_b32": VectorOperation("u", _reverse, "u"),
     "v_ffbh_u32": VectorOperation("u", _leading_zeros, "u"),
+    "v_ffbh_i32": VectorOperation("i", lambda a: _leading_zeros((a ^ (a >> 31)).view(U32)), "u"),
     "v_ffbl_b32": VectorOperation("u", _trailing_zeros, "u"),
     "v_bcnt_u32_b32": VectorOperation("uu", lambda a, b: count_ones(a) + b, "u"),
     "v_perm_b32": VectorOperation("uuu", _permute_bytes, "u"),
