@@ -91,6 +91,28 @@ def test_names_of_other_dialects(target: str, tmp_path: Path) -> None:
     assert "cp_async_wait" not in kernel.source.partition("__global__")[2]
 
 
+SMALL_SCALARS = """
+import tilelang.language as T
+
+@T.prim_func
+def scaled(X: T.Tensor((64,), "float32"), alpha: T.float16, beta: T.bfloat16, Y: T.Tensor((64,), "float16")):
+    with T.Kernel(1, threads=64) as bx:
+        for i in T.Parallel(64):
+            Y[i] = T.cast(X[i], "float16") * alpha + T.cast(beta, "float16")
+"""
+
+
+def test_scalars_of_types_that_c_has_none_of(tmp_path: Path) -> None:
+    """They are passed as float, and the kernel rounds them."""
+    path = tmp_path / "scaled.py"
+    path.write_text(SMALL_SCALARS, encoding="utf-8")
+    kernel = tile2cu.load(path, device="cpu", check=True)
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float16)
+    kernel(x, 1.0002, 1.001, y)
+    np.testing.assert_array_equal(y, x + 1)
+    assert "float alpha, float beta" in kernel.source
+
+
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_what_is_read_outside_of_a_tensor(target: str, tmp_path: Path) -> None:
     """By copies, from tensor to tensor too, and by elements before the tensor and behind it."""

@@ -65,6 +65,13 @@ class DType(Record, frozen=True):
         return self.is_int and other.is_int and (same or (self.kind == "int" and self.bits > other.bits))
 
     @property
+    def as_argument(self) -> "DType":
+        """The type of a scalar argument of this type: C has none of the types that headers/tl define."""
+        if self.is_packed or (self.is_float and self not in (FLOAT32, FLOAT64)):
+            return FLOAT32 if self.is_float else INT32
+        return self
+
+    @property
     def largest(self) -> float:
         """The largest finite number of a floating-point type."""
         return _LARGEST[self.name]

@@ -205,8 +205,7 @@ def annotated(cx: Context, node: cst.AnnAssign, env: Env) -> None:
     if isinstance(annotation, TensorType) and node.value is None:
         _bind_argument(cx, name, annotation, env, span)
     elif isinstance(annotation, DType) and node.value is None and name in cx.recorder.signature:
-        cx.recorder.add_param(name, scalar := Var(annotation, name, Role.SCALAR))
-        env.bind(name, scalar, span)
+        env.bind(name, cx.recorder.add_param(name, Var(annotation, name, Role.SCALAR)), span)
     elif isinstance(annotation, DType) and node.value is not None:
         init = as_expr(value)
         if init is None:

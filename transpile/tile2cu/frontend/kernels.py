@@ -181,9 +181,9 @@ class Trace:
         params = function.definition.params.params
         cx.recorder.signature = tuple(param.name.value for param in params)
         for param in params:
-            value = self._parameter(function, param)
-            if not isinstance(value, Handle):
-                cx.recorder.add_param(param.name.value, value)
+            value: object = self._parameter(function, param)
+            if isinstance(value, Buffer | Var):
+                value = cx.recorder.add_param(param.name.value, value)
             env.bind(param.name.value, value, cx.source.span(param.name))
         cx.recorder.tracing, cx.recorder.passes = True, function.passes
         flow = trace.trace_body(cx, function.definition.body, env)
@@ -246,8 +246,7 @@ class Trace:
             annotation = evaluate(self.cx, param.annotation.annotation, function.env)
             found = None if isinstance(annotation, Builtin | Opaque) else self._from_annotation(param, annotation)
             if found is not None:
-                self.cx.recorder.add_param(param.name.value, found)
-                return found
+                return self.cx.recorder.add_param(param.name.value, found)
         return self._argument(function, param)
 
     def _order_params(self) -> None:

@@ -10,7 +10,7 @@ from typing import TypedDict
 from msgspec.structs import replace
 
 from tile2cu.core.dtype import INT32, DType
-from tile2cu.core.expr import Expr, Role, Var
+from tile2cu.core.expr import Call, Expr, Role, Var
 from tile2cu.core.program import BindTensor, Buffer, Launch, Reduction, Scope, Stmt, walk_stmts
 from tile2cu.core.record import Record
 from tile2cu.core.span import Span
@@ -301,12 +301,16 @@ class Recorder:
         """The comment at the end of the current statement's line, if nothing has taken it."""
         return self._trailing
 
-    def add_param(self, name: str, param: Buffer | Var) -> None:
-        """A parameter of the kernel; no variable takes its name."""
+    def add_param(self, name: str, param: Buffer | Var) -> Buffer | Expr:
+        """A parameter of the kernel: no variable takes its name. Gives its value, as a type that C has rounded."""
         if name in self.params:
             raise Fault("T2C-F029", f"the parameter `{name}` is declared twice")
-        self.params[name] = param
+        given = param if isinstance(param, Buffer) else replace(param, dtype=param.dtype.as_argument)
+        self.params[name] = given
         self._live[0].add(name)
+        if isinstance(given, Buffer) or given.dtype == param.dtype:
+            return given
+        return Call(param.dtype, "cast", (given,))
 
     def allocate(self, name: str, value: Allocation) -> Buffer:
         """A new tile of the open launch, or a workspace in global memory."""
