@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from itertools import groupby
 
 from msgspec.structs import replace
 
@@ -359,6 +360,7 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
         before = declared(resolved.grid_schedule, written.printer) if struct else ()
         named = (*before, *sizes_with_names(derived, printer, noted))
     params = (*scalars(resolved), *used_sizes(resolved))
+    used = [each for each in params if printer.names(each.name) in noted]
     with printer.names.noted() as around:
         view = LaunchView(
             function=resolved.function,
@@ -375,7 +377,10 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
             params=kernel_params(resolved, printer, maps, style),
             parts=replace(parts, setup=(*named, *parts.setup)),
             kargs=kargs(resolved, printer) if style.functor else (),
-            scalars=tuple(name for each in params if (name := printer.names(each.name)) in noted),
+            scalars=tuple(
+                tuple(printer.names(each.name) for each in of_type)
+                for _, of_type in groupby(used, key=lambda each: each.dtype)
+            ),
             grid=grid_text(resolved, written.printer),
             grid_sizes=grid_sizes(resolved, printer),
         )

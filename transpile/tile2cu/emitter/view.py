@@ -92,7 +92,7 @@ class LaunchView(Record, frozen=True):
     params: tuple[str, ...]
     parts: KernelParts
     kargs: tuple["Member", ...] = ()  # of a functor's arguments
-    scalars: tuple[str, ...] = ()  # of them, those that are no tensors
+    scalars: tuple[tuple[str, ...], ...] = ()  # of them, those that are no tensors; neighbours of one type together
     grid: str = ""  # a functor's grid, and the sizes it is computed from
     grid_sizes: tuple[str, ...] = ()
     on_host: frozenset[str] = frozenset()  # the names that compilations for the host see of a functor
