@@ -129,11 +129,16 @@ template <int k, int n, class Interleave, class Order> struct OperandLayout<LdsT
   using type = LdsTransposed<k, n, Interleave>;
 };
 
+// Elements behind the last one: the padding of the last row.
+template <class Layout> constexpr int padding_behind = 0;
+template <int padding, int... extents> constexpr int padding_behind<LdsRows<padding, extents...>> = padding;
+
 // A tile in LDS; `Layout` is one of the above.
 template <class T, class Layout_> struct alignas(16) LdsTile {
   using Element = T;
   using Layout = Layout_;
-  static constexpr int elements = Layout::template descriptor<T>().get_element_space_size();
+  static constexpr int elements =
+      Layout::template descriptor<T>().get_element_space_size() + padding_behind<Layout>;
   T data[elements];
 
   static CK_TILE_HOST_DEVICE constexpr auto descriptor() { return Layout::template descriptor<T>(); }

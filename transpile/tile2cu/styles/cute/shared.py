@@ -178,8 +178,9 @@ class SharedTiles:
         comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about))
         layout = self.own(name, "layout")
         yield Declaration(f"using {layout} = {self._layout(member)};", comments)
-        element = in_cute(tile.dtype.cpp)
-        yield Declaration(f"array_aligned<{element}, cosize_v<{layout}>, {member.layout.alignment}> {name};")
+        count = f"cosize_v<{layout}>"  # up to the last element: without the padding behind it
+        count += f" + {member.layout.padding // tile.dtype.bytes}" * (member.layout.padding > 0)
+        yield Declaration(f"array_aligned<{in_cute(tile.dtype.cpp)}, {count}, {member.layout.alignment}> {name};")
 
     def _major(self, tile: Buffer) -> str:
         """How wgmma reads a tile whose rows are not contiguous along K."""
