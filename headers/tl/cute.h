@@ -720,10 +720,10 @@ CUTE_DEVICE void reduce_rows(const From& from, To& to, ReduceWorkspace<T, extent
 }
 
 // Combines the reduction with the previous values of `to`.
-template <class Op, class Threads, class From, class To, class... More>
+template <class Op, class Threads, int... dim, class From, class To, class... More>
 CUTE_DEVICE void accumulate_rows(const From& from, To& to, More&&... more) {
   const To before = to;
-  reduce_rows<Op, Threads>(from, to, more...);
+  reduce_rows<Op, Threads, dim...>(from, to, more...);
   CUTE_UNROLL
   for (int i = 0; i < cute::size(to); ++i) to(i) = Op::combine(before(i), to(i));
 }
