@@ -191,8 +191,9 @@ CUTE_DEVICE void load_and_pack(const At& at, const End& end, const From& from, T
   }
 }
 // Global to shared memory: `to` = the tile of `from` at `start`, with zeros out of bounds; asynchronous (cp.async) if
-// the atom is. Precondition: the elements of one instruction are either all in bounds or all out of bounds. Called by:
-// all threads of the block, or the first `threads`, if that is not 0.
+// the atom is, but for the elements of an instruction in which a tensor of one dimension ends. Precondition: the
+// elements of one instruction of other tensors are either all in bounds or all out of bounds. Called by: all threads of
+// the block, or the first `threads`, if that is not 0.
 template <int threads = 0, class TiledCopy, class From, class Start, class To>
 CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start& start, To&& to) {
   using namespace cute;
@@ -208,7 +209,10 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
   if constexpr (by_elements) return load_and_pack(at, extents(from), parts, own);
   each_instruction(at, parts, own, [&](const auto& at, const auto& part, auto&& into) {
     const bool is_inside = inside(at(_0{}), extents(from));
-    if constexpr (takes_predicate<typename TiledCopy::Traits>) {
+    if (is_inside && !is_whole(at, extents(from))) {
+      CUTE_UNROLL
+      for (int i = 0; i < size(into); ++i) into(i) = Target(inside(at(i), extents(from)) ? Source(part(i)) : Source(0));
+    } else if constexpr (takes_predicate<typename TiledCopy::Traits>) {
       copy(tiled.with(is_inside), part, into);
     } else if (!is_inside) {
       clear(into);
