@@ -516,8 +516,7 @@ struct Kernel {
     auto parts_of_lse_max =
         make_static_distributed_tensor<float>(make_static_tile_distribution(tl::OneValue<threads>{}));
     set_tile(parts_of_lse_max, tl::ReduceMax::identity<float>());
-    if (get_warp_id() % 2 == 0 && get_lane_id() % 64 == 0)
-      tl::block_tile_reduce_dimension<0>(parts_of_lse_max, lse, tl::Maximum{});
+    if (get_lane_id() % 64 == 0) tl::block_tile_reduce_dimension<0>(parts_of_lse_max, lse, tl::Maximum{});
     block_tile_reduce_xor_sync(parts_of_lse_max, tl::Maximum{});
     lse_max[0] = parts_of_lse_max.get_thread_buffer()[0];
 
@@ -527,8 +526,7 @@ struct Kernel {
     });
     auto parts_of_total = make_static_distributed_tensor<float>(make_static_tile_distribution(tl::OneValue<threads>{}));
     clear_tile(parts_of_total);
-    if (get_warp_id() % 2 == 0 && get_lane_id() % 64 == 0)
-      tl::block_tile_reduce_dimension<0>(parts_of_total, weight, ReduceOp::Add{});
+    if (get_lane_id() % 64 == 0) tl::block_tile_reduce_dimension<0>(parts_of_total, weight, ReduceOp::Add{});
     block_tile_reduce_xor_sync(parts_of_total, ReduceOp::Add{});
     total[0] = parts_of_total.get_thread_buffer()[0];
 

@@ -182,11 +182,13 @@ class Fragments:
             yield Declaration(f"auto {name} = {tile_of(element, distribution)};")
 
 
-def writer_of(encoding: Encoding) -> str:
-    """What holds for one of the threads that hold an element; empty where one thread does."""
+def writer_of(encoding: Encoding, *, in_each_wave: bool = False) -> str:
+    """What holds for one of the threads that hold an element, or of those of each wave; empty where one thread does."""
     sources = ("get_warp_id()", "get_lane_id()") if len(encoding.ps) == 2 else ("get_lane_id()",)
     asked = []
     for source, places in zip(sources, encoding.ps, strict=True):
+        if in_each_wave and source != "get_lane_id()":
+            continue
         below = 1
         for dim, at in reversed(places):
             length = encoding.rs[at] if dim == 0 else encoding.hs[dim - 1][at]
@@ -197,7 +199,7 @@ def writer_of(encoding: Encoding) -> str:
     return " && ".join(asked)
 
 
-def guarded(text: str, encoding: Encoding) -> str:
-    """A statement of one of the threads that hold an element."""
-    asked = writer_of(encoding)
+def guarded(text: str, encoding: Encoding, *, in_each_wave: bool = False) -> str:
+    """A statement of one of the threads that hold an element, or of those of each wave."""
+    asked = writer_of(encoding, in_each_wave=in_each_wave)
     return f"if ({asked}) {text}" if asked else text

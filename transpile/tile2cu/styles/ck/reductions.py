@@ -80,7 +80,8 @@ def _to_one_value(op: ops.Reduce, printer: CkPrinter, fragments: Fragments) -> I
     fragments.hold(Temporary.PARTS, op.dst.dtype.bytes)
     yield f"auto {parts} = {tile_of(element, f'{words.ONE_VALUE}<threads>')};"
     yield f"set_tile({parts}, {neutral});" if op.kind in _NEUTRAL else f"clear_tile({parts});"
-    yield guarded(f"{words.REDUCE_DIMENSION}<0>({parts}, {src}, {function});", encoding)
+    added = f"{words.REDUCE_DIMENSION}<0>({parts}, {src}, {function});"
+    yield guarded(added, encoding, in_each_wave=True)  # waves that hold copies have the whole vector each
     yield from _across_threads(op, printer, parts, function, across_lanes=True)
     value = f"{parts}.get_thread_buffer()[0]"
     yield f"{dst} = {f'{function}({dst}, {value})' if op.accumulates else value};"
