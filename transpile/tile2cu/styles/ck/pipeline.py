@@ -1,5 +1,6 @@
 """Loops whose tiles wait in registers between their loads and their stores to LDS."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -22,13 +23,14 @@ from tile2cu.styles.ck.tensors import Box, step_of
 
 
 class Staged(Record, frozen=True, kw_only=True):
-    """A tile between its load and its store: its registers, and its window, which moves by `steps` per iteration.
+    """A tile between its load and its store: its registers, and its window, which begins at `first`.
 
-    No steps: the window is a new one in each iteration.
+    It moves by `steps` per iteration; without steps it is a new one in each iteration.
     """
 
     registers: str
     window: str
+    first: tuple[Expr, ...]
     steps: tuple[int, ...] | None
     through: Through
     box: Box
@@ -51,18 +53,19 @@ class Pipelines:
         """The view of the loop; `views` gives those of its parts."""
         printer = self.copies.printer
         with numbered_iterations(op, printer, self.constants) as parts:
-            declared = [line for store in op.stores for line in self._declared(store, op, printer)]
-            tiles = [self.staged[id(store.source)] for store in op.stores]
+            tiles = [self._staged(store, op, printer) for store in op.stores]
+            loads = [each.op for paragraph in op.loads for each in paragraph.statements]
+            moves = all(each.steps is not None for each in tiles)  # all windows do in an iteration, or none
+            moves = moves and all(isinstance(each, copy_ops.LoadRegisters) for each in loads)
+            tiles = tiles if moves else [replace(each, steps=None) for each in tiles]
+            self.staged |= {id(store.source): each for store, each in zip(op.stores, tiles, strict=True)}
+            declared = [line for each in tiles for line in self._declared(each)]
             names = ", ".join(each.registers for each in tiles)
             held = (each.through.loaded.encoding.registers * each.box.tensor.dtype.bytes for each in tiles)
             count = sum(-(-size // 4) for size in held)
             self.prefetched = max(self.prefetched, count)
             about = f"{names}: the tile in flight from global memory to LDS, in {count} VGPRs per thread"
             about += f". {self._about_loads(tiles)}" if tiles else ""
-            moves = all(each.steps is not None for each in tiles) and not parts["variable"]
-            moves = moves and all(
-                isinstance(each.op, copy_ops.LoadRegisters) for p in op.loads for each in p.statements
-            )
             if moves:
                 parts["load"] = part_name("load_next", op.number, printer)
             parts["moves"] = "\n".join(self._move(each) for each in tiles) if moves else ""
@@ -95,8 +98,8 @@ class Pipelines:
         )
         return f"A lane issues {widths}, {total}{single if by_instance else ''}"
 
-    def _declared(self, store: copy_ops.StoreRegisters, op: PipelinedLoop, printer: Printer) -> list[str]:
-        """The registers of a tile, and the window from which it is loaded."""
+    def _staged(self, store: copy_ops.StoreRegisters, op: PipelinedLoop, printer: Printer) -> Staged:
+        """A tile of the loop. Errors: T2C-E034 for what is no whole tile of a tensor."""
         copy, span = store.source, store.source.span
         assert isinstance(copy, Copy)
         tile, source = copy.dst.buffer, copy.src.buffer
@@ -115,14 +118,16 @@ class Pipelines:
         registers, window = printer.names.fresh(f"{name}_next"), printer.names.fresh(f"{name}_source")
         starts = tuple(map(self.copies.printer.bounds.expanded, box.origin))
         steps = None if box.lines else self._steps(starts, op.var)
-        self.staged[id(copy)] = Staged(
-            registers=registers, window=window, steps=steps, through=through, box=box, tile=tile
-        )
-        lines = [f"auto {registers} = {tile_of(self.copies.element(source), through.loaded.name)};"]
-        if steps is not None:
-            first = tuple(substitute(start, {op.var: op.start}) for start in starts)
-            lines.append(f"auto {window} = {self.copies.loading_window(replace(box, origin=first), through)};")
-        return lines
+        first = tuple(substitute(start, {op.var: op.start}) for start in starts)
+        return Staged(registers=registers, window=window, first=first, steps=steps, through=through, box=box, tile=tile)
+
+    def _declared(self, staged: Staged) -> Iterator[str]:
+        """The registers of a tile, and the window from which it is loaded, where that moves."""
+        box, through = staged.box, staged.through
+        yield f"auto {staged.registers} = {tile_of(self.copies.element(box.tensor), through.loaded.name)};"
+        if staged.steps is not None:
+            first = self.copies.loading_window(replace(box, origin=staged.first), through)
+            yield f"auto {staged.window} = {first};"
 
     def _steps(self, starts: tuple[Expr, ...], var: Var) -> tuple[int, ...] | None:
         """By how much the window moves per iteration; None where it does not move evenly, or by what memory holds."""
