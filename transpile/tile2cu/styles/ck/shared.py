@@ -1,6 +1,6 @@
 """Shared tiles: how they are stored in LDS, the struct that holds them, and the windows on them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -24,6 +24,7 @@ from tile2cu.styles.ck.fragments import Distribution
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import SUPPORTED, VECTOR, in_ck
 
+_ALIGNMENT = 16  # bytes: tl::LdsTile
 _EXAMPLE = (21, 13)  # (k, n) of the element whose address a comment computes
 
 
@@ -32,8 +33,16 @@ def _times(size: int, text: str) -> str:
     return f"{size} * ({text})" if size > 1 else text
 
 
-def _rounded(size: int) -> int:
-    return -(-size // 16) * 16
+def _rounded(size: int, alignment: int = _ALIGNMENT) -> int:
+    return -(-size // alignment) * alignment
+
+
+def _of_struct(members: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """(bytes, alignment) of a struct of such members, one after the other."""
+    end, largest = 0, 1
+    for size, alignment in members:
+        end, largest = _rounded(end, alignment) + size, max(largest, alignment)
+    return _rounded(end, largest), largest
 
 
 class ByColumns(Record, frozen=True, kw_only=True):
@@ -149,19 +158,22 @@ class SharedTiles:
     @property
     def bytes(self) -> int:
         """The size of the struct: its tiles start at multiples of 16 bytes, wherever the style tl aligns them."""
-        return _rounded(sum(self._bytes(each) for each in self.plan.memory.members))
+        return _of_struct(size for each in self.plan.memory.members for size in self._sizes(each))[0]
 
-    def _bytes(self, member: shared.Member) -> int:
+    def _sizes(self, member: shared.Member) -> Iterator[tuple[int, int]]:
+        """(bytes, alignment) of what a member declares."""
         match member:
             case shared.SharedTile():
-                return _rounded(member.layout.bytes) * max(1, member.stages)
+                yield _rounded(member.layout.bytes) * max(1, member.stages), _ALIGNMENT
             case shared.Overlaid():
-                return max(sum(map(self._bytes, tiles)) for _, tiles in member.parts)
+                yield max(_of_struct(size for each in part for size in self._sizes(each)) for _, part in member.parts)
             case shared.Workspaces():
-                sizes = [prod(each.extents) * each.warps * each.dtype.bytes for each in member.spaces]
-                return max(sizes, default=0) if member.joined else sum(sizes)
-            case _:
-                return 0
+                sizes = [
+                    (prod(each.extents) * each.warps * each.dtype.bytes, each.dtype.bytes) for each in member.spaces
+                ]
+                alignment = max((size[1] for size in sizes), default=1)
+                union = _of_struct([(max((size[0] for size in sizes), default=0), alignment)])
+                yield from [union] if member.joined else sizes
 
     def _member(self, member: shared.Member) -> Iterator[Declaration]:
         match member:
