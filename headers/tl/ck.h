@@ -107,6 +107,15 @@ using OneValue = std::conditional_t<
                                         ck_tile::tuple<ck_tile::sequence<0>>, ck_tile::tuple<ck_tile::sequence<0>>,
                                         ck_tile::sequence<1>, ck_tile::sequence<0>>>;
 
+// How many warps hold a part of each value.
+template <class Encoding> CK_TILE_DEVICE constexpr int parts_of_warps() {
+  int parts = 1;
+  ck_tile::static_for<0, Encoding::NDimR, 1>{}([&](auto r) {
+    if constexpr (Encoding::detail::does_p_own_r_[0][r]) parts *= Encoding::rs_lengths_[r];
+  });
+  return parts;
+}
+
 // Combines the values that warps hold for the same row: each warp writes its own to LDS, all threads read all. All
 // threads of the block. A barrier precedes the reads, and one the writes, unless `ordered`: no earlier reads precede
 // them, or other barriers follow these.
@@ -115,7 +124,9 @@ CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const 
   using namespace ck_tile;
   using Encoding = typename Rows::StaticTileDistribution::DstrEncode;
   constexpr auto distribution = Rows::get_tile_distribution();
-  constexpr int extent = distribution.get_lengths()[number<0>{}], parts = size / extent;
+  constexpr int length = distribution.get_lengths()[number<0>{}], parts = parts_of_warps<Encoding>();
+  constexpr int extent = size / parts;  // behind which there are idle places
+  static_assert(extent * parts == size && extent <= length, "the workspace is of the values of a row");
   const auto rs = distribution.calculate_rs_index_from_ps_index(detail::get_partition_index(distribution));
   int part = 0;
   static_for<0, Encoding::NDimR, 1>{}([&](auto r) {
@@ -123,12 +134,15 @@ CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const 
   });
   const auto row_of = [&](auto i) { return get_x_indices_from_distributed_indices(distribution, i)[number<0>{}]; };
   if constexpr (!ordered) block_sync_lds();
-  sweep_tile(rows, [&](auto i) { workspace[part * extent + row_of(i)] = rows(i); });
+  sweep_tile(rows, [&](auto i) {
+    if (const int row = row_of(i); extent == length || row < extent) workspace[part * extent + row] = rows(i);
+  });
   block_sync_lds();
   sweep_tile(rows, [&](auto i) {
-    T found = workspace[row_of(i)];
+    const int row = extent == length ? row_of(i) : tl::min(static_cast<int>(row_of(i)), extent - 1);
+    T found = workspace[row];
     TL_UNROLL
-    for (int other = 1; other < parts; ++other) found = f(found, workspace[other * extent + row_of(i)]);
+    for (int other = 1; other < parts; ++other) found = f(found, workspace[other * extent + row]);
     rows(i) = found;
   });
 }
