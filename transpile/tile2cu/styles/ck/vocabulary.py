@@ -46,10 +46,10 @@ WINDOW_DATA = "tl::window_data"
 
 # ck_tile's names that kernels use unqualified, and those of the functor.
 _CK = (
-    "Kargs Kernel MakeKargs GridSize BlockSize GetSmemSize kargs shared ck_tile index_t number sequence "
-    "tuple make_tuple array half_t bf16_t fp8_t bf8_t fp16_t make_naive_tensor_view pad_tensor_view make_tile_window "
-    "load_tile store_tile cast_tile shuffle_tile clear_tile set_tile set_tile_if sweep_tile move_tile_window "
-    "block_sync_lds block_tile_reduce block_tile_reduce_xor_sync make_static_distributed_tensor "
+    "Kargs Kernel MakeKargs GridSize BlockSize GetSmemSize kargs shared load_next another ck_tile index_t "
+    "number sequence tuple make_tuple array half_t bf16_t fp8_t bf8_t fp16_t make_naive_tensor_view pad_tensor_view "
+    "make_tile_window load_tile store_tile cast_tile shuffle_tile clear_tile set_tile set_tile_if sweep_tile "
+    "move_tile_window block_sync_lds block_tile_reduce block_tile_reduce_xor_sync make_static_distributed_tensor "
     "make_static_tile_distribution tile_distribution_encoding tile_elementwise_inout tile_elementwise_in type_convert "
     "get_x_indices_from_distributed_indices address_space_enum ReduceOp WarpGemmMfmaDispatcher numeric "
 )
