@@ -138,7 +138,8 @@ def _cp_asyncs(op: Copy, resolved: Resolved) -> Iterator[CpAsyncs]:
     layout = resolved.facts[op.dst.buffer, SHARED_LAYOUT]
     known = resolved.row_alignment(op.src.buffer)
     width = min(known or _WIDEST, _WIDEST, row & -row, layout.row_bytes & -layout.row_bytes)
-    if width < _NARROWEST:
+    start = op.src.buffer.dtype.bytes_of(resolved.bounds.multiple_of(op.src.ranges[-1].start))
+    if width < _NARROWEST or (known == 0 and start % width):  # it also depends on where in its rows the tile starts
         return
     chunks = row // width
     for extent in extents[:-1]:

@@ -127,6 +127,20 @@ class Copies:
         )
 
     def _between_fragments(self, src: Operand, dst: Operand, span: Span) -> str:
+    def asynchronous(self, op: copy_ops.Copy) -> int:
+        """The bytes of a copy's cp.async, in the instance of the kernel where they are most; 0: it has none."""
+        tile, tensor, place = op.dst.buffer, op.src.buffer, self.place(op.src, op.source.span)
+        extents, vector = tuple(int(extent) for extent in tile.static_shape), max(1, VECTOR // tensor.dtype.bytes)
+        if self._has_vectors(tile, extents, vector) and any(self._starts_of_rows(place, vector)):
+            return VECTOR
+        return WORD if self._by_words(tensor, place, extents)[0] else 0
+
+    def _has_vectors(self, tile: Buffer, extents: tuple[int, ...], vector: int) -> bool:
+        """Whether vectors divide a shared tile among the threads, and are aligned in it."""
+        return (
+            copy_threads(extents, vector, self.plan.launch.threads) is not None and self._row_bytes(tile) % VECTOR == 0
+        )
+
         if self._whole(src, span) != self._whole(dst, span):
             raise unsupported("a copy between fragments of different layouts", span)
         names = f"{self.printer.names(src.buffer.name)}, {self.printer.names(dst.buffer.name)}"
@@ -200,7 +214,7 @@ class Copies:
         vector = max(1, VECTOR // max(tensor.dtype.bytes, tile.dtype.bytes))
         wide, narrow = copy_threads(extents, vector, threads), copy_threads(extents, 1, threads)
         assert narrow is not None
-        unit, by_vectors = access(vector, tensor.dtype), wide is not None and self._row_bytes(tile) % VECTOR == 0
+        unit, by_vectors = access(vector, tensor.dtype), self._has_vectors(tile, extents, vector)
         atom = "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>" if asynchronous else f"UniversalCopy<{unit}>"
         parts = wide if packs and by_vectors else narrow
         other = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {parts}))"

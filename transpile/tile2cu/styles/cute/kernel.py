@@ -254,12 +254,16 @@ class CuteKernel(Parts):
             case _:
                 kept: dict[type[Claim], bool] = {Evicts: self.copies.evicts(op), Streams: self.copies.streams(op)}
                 text, left_out = self._text(op), tuple(claim for claim, is_kept in kept.items() if not is_kept)
-        claims = (self._stated(each) for each in op.claims if not isinstance(each, left_out))
+        claims = (stated for each in op.claims if (stated := self._stated(each, op)) and not isinstance(each, left_out))
         return text_line(text, 0, tuple(comment(each, self.printer.names) for each in claims))
 
-    def _stated(self, claim: Claim) -> Claim:
-        """A claim about a copy: only the kernel's instance decides how wide it is."""
-        return replace(claim, by_instance=self.by_instance) if isinstance(claim, CpAsyncs) else claim
+    def _stated(self, claim: Claim, op: ops.Op) -> Claim | None:
+        """A claim about a copy: only the kernel's instance decides how wide it is. None where it is of no cp.async."""
+        if not isinstance(claim, CpAsyncs) or not isinstance(op, copy_ops.Copy):
+            return claim
+        width = self.copies.asynchronous(op)
+        chunks = claim.chunks * claim.bytes // width if width else 0
+        return replace(claim, bytes=width, chunks=chunks, by_instance=self.by_instance) if width else None
 
     def _of_group(self, op: structure.OfGroup) -> StatementView:
         outside, self._group = self._group, op.group
