@@ -385,6 +385,8 @@ class Copies:
         return f"{loop}if ({asked}) {place.tensor}({index}) = {value};\n}}"
 
     def neighbours(self, partition: Partition, place: Place) -> int:
+        if partition.overhangs:
+            part += f"get<{kept}>({at}) < {self.printer.index(fragment.buffer.shape[0])} && "
         """How many values of a thread's columns are neighbours that one load has, always."""
         extent = static_value(place.buffer.shape[-1])
         vector = min(partition.vector, VECTOR // place.buffer.dtype.bytes)

@@ -420,7 +420,10 @@ class ElementLoop(ElementStatements):
         if isinstance(self.op.layout, Slice):
             kept = self.op.layout.kept[0]
             at = f"{self.fragments.at_rowcol(partition)}({f'{own[0]}, 0' if kept == 0 else f'0, {own[0]}'})"
-            yield f"const int {self.printer.names(self.op.vars[0].name)} = get<{kept}>({at});"
+            index = self.printer.names(self.op.vars[0].name)
+            yield f"const int {index} = get<{kept}>({at});"
+            if overhangs:
+                yield f"if ({index} >= {self.printer.index(self.op.extents[0])}) continue;"
             return
         at = self.fragments.at_rowcol(partition) if len(own) == 2 else self.fragments.at(partition)
         at = f"{at}({', '.join(own)})"
