@@ -891,6 +891,9 @@ template <class Tensor> CUTE_DEVICE auto swap_modes(const Tensor& tile) {
   if constexpr (is_static<decltype(tile.layout())>::value) {
     const auto modes = make_layout(make_shape(size<1>(tile), size<0>(tile)), GenRowMajor{});
     return make_tensor(tile.data(), composition(tile.layout(), modes));
+  } else if constexpr (is_composed_layout<std::decay_t<decltype(tile.layout())>>::value) {  // of a part of the tile
+    const auto l = tile.layout();
+    return make_tensor(tile.data(), composition(l.layout_a(), l.offset(), select<1, 0>(l.layout_b())));
   } else {
     return make_tensor(tile.data(), select<1, 0>(tile.layout()));
   }

@@ -16,6 +16,7 @@ import pytest
 import inputs
 import references
 import tile2cu
+from tests import style_forms
 from tests.amdgcn.build import run
 from tests.amdgcn.chips import require_compiler
 from tests.amdgcn.code import assert_fits, assert_well_compiled
@@ -88,6 +89,13 @@ def test_no_emitted_source_spills(path: Path, tmp_path: Path) -> None:
     assert_fits(tmp_path / CODE_OBJECT)
     code = CodeObject.load(tmp_path / CODE_OBJECT)
     assert not [name for name in code.kernel_names if code.kernel(name).spills]
+
+
+@pytest.mark.nightly
+def test_kernels_against_what_the_style_assumes(tmp_path: Path) -> None:
+    kernel = style_forms.load(tmp_path, "ck", "hip:gfx942", "sim")
+    style_forms.check(kernel)
+    assert kernel.report is not None and kernel.report.is_clean
 
 
 SCALED_ROWS = """

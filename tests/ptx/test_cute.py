@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests import style_forms
 from tile2cu_runtime import DeviceError, Kernel
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -293,6 +294,11 @@ def test_gemv_of_4_bits_with_partial_sums_of_half(sizes: tuple[int, int, int]) -
     found = load("dequant", kernel="dequant_gemv")(x, packed, scale, zero)
     np.testing.assert_array_equal(found, wanted.astype(np.float16))
     assert found.tobytes() == load("dequant", "tl", kernel="dequant_gemv")(x, packed, scale, zero).tobytes()
+
+
+@pytest.mark.nightly
+def test_kernels_against_what_the_style_assumes(tmp_path: Path) -> None:
+    style_forms.check(style_forms.load(tmp_path, "cute", "cuda:sm_80", "ptx"))
 
 
 # ---- sm_90a ---------------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """Copies of tiles: by tiled copies between memories, and between memory and fragments."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from tile2cu.core.expr import Expr, static_value
-from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator
+from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, SharedLayout, Slice, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Copy, Reduction, Scope
 from tile2cu.core.record import Record
 from tile2cu.core.span import Span
@@ -15,7 +16,7 @@ from tile2cu.plan.operands import Operand, TensorTile, Tile
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import ACCUMULATORS, Fragments, Partition
-from tile2cu.styles.cute.layouts import copy_threads, is_stacked, threads_and_values
+from tile2cu.styles.cute.layouts import adds_up, copy_threads, is_stacked, threads_and_values
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import VECTOR, WORD, access, in_cute, is_half
 
@@ -126,7 +127,6 @@ class Copies:
             and op.mechanism is copy_ops.CopyMechanism.CP_ASYNC
         )
 
-    def _between_fragments(self, src: Operand, dst: Operand, span: Span) -> str:
     def asynchronous(self, op: copy_ops.Copy) -> int:
         """The bytes of a copy's cp.async, in the instance of the kernel where they are most; 0: it has none."""
         tile, tensor, place = op.dst.buffer, op.src.buffer, self.place(op.src, op.source.span)
@@ -141,6 +141,7 @@ class Copies:
             copy_threads(extents, vector, self.plan.launch.threads) is not None and self._row_bytes(tile) % VECTOR == 0
         )
 
+    def _between_fragments(self, src: Operand, dst: Operand, span: Span) -> str:
         if self._whole(src, span) != self._whole(dst, span):
             raise unsupported("a copy between fragments of different layouts", span)
         names = f"{self.printer.names(src.buffer.name)}, {self.printer.names(dst.buffer.name)}"
@@ -242,8 +243,12 @@ class Copies:
 
     def _row_bytes(self, tile: Buffer) -> int:
         """The distance of a shared tile's rows."""
-        layout = next(each.layout for each in self.plan.shared if each.tile is tile)
+        layout = self._layout(tile)
         return layout.row_bytes + layout.padding
+
+    def _layout(self, tile: Buffer) -> SharedLayout:
+        """How a shared tile is stored."""
+        return next(each.layout for each in self.plan.shared if each.tile is tile)
 
     def waiting(self, op: Copy) -> Waiting:
         """The registers of a copy whose vector is loaded some time before it is stored."""
@@ -380,13 +385,13 @@ class Copies:
             index = self.printer.behind(start, index, max(fragment.buffer.static_shape))
         loop = f"CUTE_UNROLL\nfor (int {e} = 0; {e} < size({name}); ++{e}) {{\n"
         part = f"{words.TAKES_PART}({partition.name}{{}}) && " if partition.layout.replicas > 1 else ""
+        if partition.overhangs:
+            part += f"get<{kept}>({at}) < {self.printer.index(fragment.buffer.shape[0])} && "
         asked = f"{part}get<{1 - kept}>({at}) == 0 && {words.INSIDE}(make_coord({index}), shape({place.tensor}))"
         value = self._as(memory.buffer, fragment.buffer, f"{name}({e})")
         return f"{loop}if ({asked}) {place.tensor}({index}) = {value};\n}}"
 
     def neighbours(self, partition: Partition, place: Place) -> int:
-        if partition.overhangs:
-            part += f"get<{kept}>({at}) < {self.printer.index(fragment.buffer.shape[0])} && "
         """How many values of a thread's columns are neighbours that one load has, always."""
         extent = static_value(place.buffer.shape[-1])
         vector = min(partition.vector, VECTOR // place.buffer.dtype.bytes)
@@ -504,6 +509,7 @@ class Copies:
         if isinstance(operand, Tile):
             if operand.transposed:
                 raise unsupported("a copy that transposes", span)
+            self.check_part(operand, span)
             along = tuple(range(operand.buffer.rank))
             return self._box(operand.buffer, self.tile(operand.buffer), starts, along, (), span)
         tensor = self.printer.names(operand.buffer.name)
@@ -554,6 +560,26 @@ class Copies:
         view = next(each for each in self.plan.tensors.views if each.tensor is buffer)
         low = self.printer.bounds.interval(start).low
         return view.checked[dim] or low is None or low < 0
+
+    def is_part(self, buffer: Buffer, starts: tuple[Expr, ...], extents: Mapping[int, Expr]) -> bool:
+        """Whether CuTe addresses a part of a shared tile, of these extents by dimension, or of a tensor."""
+        if buffer.scope is not Scope.SHARED:
+            return True
+        layout, multiple_of = self._layout(buffer), self.printer.bounds.multiple_of
+        return all(
+            static_value(starts[dim]) == 0
+            or adds_up(layout, dim, multiple_of(starts[dim]), int(static_value(extent) or layout.extents[dim]))
+            for dim, extent in extents.items()
+        )
+
+    def check_part(self, tile: Tile, span: Span) -> None:
+        """Errors: T2C-E034 where CuTe does not address a part of a shared tile."""
+        ranges = tile.region.ranges
+        if not self.is_part(
+            tile.buffer, tuple(part.start for part in ranges), {dim: part.extent for dim, part in enumerate(ranges)}
+        ):
+            what = f"a part of {tile.buffer.name}, swizzled, that starts at no multiple of its extents"
+            raise unsupported(what, span)
 
     def box(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], span: Span) -> Place:
         """The box of an elementwise loop's elements, which starts there."""

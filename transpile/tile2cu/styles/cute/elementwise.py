@@ -362,6 +362,8 @@ class ElementLoop(ElementStatements):
         starts, along = found
         if any(var in walk(self.printer.bounds.expanded(start)) for start in starts for var in self.op.vars):
             return
+        if not self.copies.is_part(buffer, starts, {along[0]: self.op.extents[-1]}):
+            return
         place = self.copies.box(buffer, starts, along, self.op.source.span)
         vector = self.copies.neighbours(partition, place)
         if vector < 2:
@@ -392,6 +394,8 @@ class ElementLoop(ElementStatements):
         if found is None or found[1][-1] != buffer.rank - 1:
             return None
         starts, along = found
+        if not self.copies.is_part(buffer, starts, dict(zip(along, self.op.extents, strict=True))):
+            return None
         return self.copies.box(buffer, starts, along, self.op.source.span)
 
     # ---- text ---------------------------------------------------------------------------------------------------

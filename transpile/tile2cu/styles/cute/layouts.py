@@ -61,6 +61,17 @@ def vector_swizzle(layout: SharedLayout) -> str | None:
     return f"Swizzle<{bits}, {(_CHUNK // (layout.element_bits // 8)).bit_length() - 1}, 3>{{}}"
 
 
+def adds_up(layout: SharedLayout, dim: int, start: int, extent: int) -> bool:
+    """Whether `extent` places along a dimension can start at a multiple of `start`, a power of two.
+
+    CuTe adds offsets within the atoms of a swizzled tile bit by bit: their sums must have no carry.
+    """
+    columns = layout.swizzle * 8 // layout.element_bits
+    atom = {len(layout.extents) - 1: columns, len(layout.extents) - 2: _ATOM_ROWS}.get(dim, 1)
+    atom = atom if len(layout.extents) > 1 else layout.extents[0]
+    return not layout.swizzle or start % atom == 0 or start % (1 << (extent - 1).bit_length()) == 0
+
+
 def is_stacked(tile: Buffer, layout: SharedLayout) -> bool:
     """Whether a tile is several swizzled ones: its first dimension is then the last mode, as that of stages."""
     return tile.rank == 3 and bool(layout.swizzle)

@@ -156,6 +156,7 @@ class Mmas(Record, frozen=True):
         text = self.copies.tile(tile.buffer)
         if tile.region.whole:
             return text
+        self.copies.check_part(tile, op.source.span)
         extents = [static_value(part.extent) for part in tile.region.ranges]
         if None in extents:
             raise unsupported(
