@@ -252,13 +252,13 @@ _EMISSION: Mapping[str, Explanation] = {
     "T2C-E030": Explanation(
         "a kernel has no plain C++ reference",
         "The test that --with-test writes runs the program element by element, without threads. A kernel that uses "
-        "its thread index, or takes a scalar type that plain C++ lacks, cannot be run that way.",
+        "its thread index, or shows a tensor in another shape, cannot be run that way.",
     ),
     "T2C-E031": Explanation(
         "a kernel cannot be called through a shim",
         "--shim writes the kernel as an operator of torch, a custom call of JAX, a function of tvm-ffi or over DLPack, "
         "or a pybind11 module. "
-        "These know dense tensors of the common element types, and scalars that plain C++ has.",
+        "These know dense tensors of the common element types, and scalars.",
     ),
     "T2C-E032": Explanation(
         "the kernels of one source have different groups of threads",

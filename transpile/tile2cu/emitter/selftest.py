@@ -11,7 +11,6 @@ from tile2cu.analysis.uses import all_expressions, declares
 from tile2cu.analysis.whole_quotients import whole_multiples
 from tile2cu.core.decisions import PERSISTENT, TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
-from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Scope, Stmt, While
 from tile2cu.emitter.execution import compiler_of
@@ -133,8 +132,6 @@ def _tensor(param: Buffer, launches: tuple[Resolved, ...], writer: Reference) ->
 
 def _scalar(param: Var, names: Names) -> str:
     """A scalar argument: one that is neither 0 nor neutral."""
-    if param.dtype.bits < 32 and param.dtype.is_float:
-        raise Tile2CuError("T2C-E030", f"`{param.name}` is a {param.dtype} scalar, which plain C++ has not")
     value = "0.75" if param.dtype.is_float else "true" if param.dtype.name == "bool" else "3"
     return f"constexpr {value_type(param.dtype)} {names(param.name)} = {value};"
 

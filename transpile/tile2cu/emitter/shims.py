@@ -33,7 +33,7 @@ _SPECIAL_CODES = {
 
 
 def shim(launches: tuple[Resolved, ...], printer: Printer, provenance: tuple[str, ...]) -> ShimView:
-    """The view that all shims print. Raises T2C-E031 for a scalar that plain C++ has not."""
+    """The view that all shims print. Errors: T2C-E031 for what they do not know."""
     program = launches[0].program
     sizes = tuple(_size(size, program, printer) for size in program.sizes)
     tensors = tuple(_tensor(param, launches, printer) for param in program.params if isinstance(param, Buffer))
@@ -104,8 +104,6 @@ def _or_zero(divisor: str, quotient: str) -> str:
 
 
 def _scalar(param: Var, printer: Printer) -> ShimScalarView:
-    if param.dtype.is_float and param.dtype.bits < 32:
-        raise Tile2CuError("T2C-E031", f"`{param.name}` is a {param.dtype} scalar, which plain C++ has not")
     wide = "double" if param.dtype.is_float else "bool" if param.dtype.name == "bool" else "int64_t"
     return ShimScalarView(name=printer.names(param.name), type=param.dtype.cpp, wide=wide)
 
