@@ -20,6 +20,7 @@ PART = re.compile(
     r"\(else T2C-L010(?:; wgmma .*)?\)"
     r"|(?P<threads>\w+)(?: in multiples of (?P<warp>\d+),|, rounded up to a multiple of \d+,)? at most "
     r"(?P<most>[\d,]+) \(else T2C-L021\)"
+    r"|(?P<unlimited>[\w, ]+) from 1"
     r"|(?P<stages>\w+) from 0(?:, fewer of which are used where more do not fit or do not help|: 0 loads each "
     r"tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more keep a second "
     r"one there, if it fits)"
@@ -168,3 +169,15 @@ def test_heads_state_legal_values() -> None:
     ):
         values = Values({**given, **changed}, {}, Random(0))
         assert legal.broken(values, 32) == codes and legal.on_fma(values) == ("block_N" in changed)
+
+
+@pytest.mark.parametrize("folder", ["cuda/sm_90a", "cute/sm_90a"])
+def test_parameters_of_elementwise_tiles_have_any_value(folder: str) -> None:
+    """No MMA is there: values that no warp, vector or instruction divides are taken, too."""
+    golden, path = CASES[f"{folder}/dequant_gemv.cu"]
+    legal = Legal.of(path.read_text(encoding="utf-8"))
+    assert legal is not None and [part["unlimited"] for part in legal.parts if part["unlimited"]] == [
+        "block_N and block_K"
+    ]
+    for values in ({"block_N": 1}, {"block_N": 7}, {"block_K": 32}, {"block_K": 1056}):
+        check(golden, path, legal, *next(iter(values.items())))

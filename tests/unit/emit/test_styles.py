@@ -231,10 +231,22 @@ def test_vectors_of_the_next_iteration_are_loaded_during_an_iterations_mmas() ->
 def test_copies_without_mmas_have_no_test_of_who_takes_part() -> None:
     alone = cute_source("dequant.py", "dequant_gemv")
     assert "#include <tl/cute_copies.h>" in alone and "tl::copy_tile<threads>(x_copy{}" in alone
-    assert "evict_first in L2, of W and S, where no other block reads them" in alone
+    assert "evict_first in L2 by cp.async of 16 bytes, of W and S, where no other block reads them" in alone
     assert "64 per tile, where all rows start at multiples of 16 bytes" in alone
+    words = cute_source("dequant.py", "dequant_gemv", K=4096 + 128)  # rows of S at multiples of 4 bytes
+    assert "copy_tile_once<threads>(packed_copy" in words and "copy_tile_once<threads>(scales_copy" not in words
     with_mmas = cute_source("gemm_relu.py", target="cuda:sm_80")
     assert "#include <tl/cute.h>" in with_mmas and "tl::copy_tile(A_shared_copy{}" in with_mmas
+
+
+@pytest.mark.parametrize("style", ["tl", "cute"])
+def test_registers_in_the_order_of_unpacking_are_named(style: str) -> None:
+    """What a 32-bit word gives: numbers i and i + 4 of each eight, as headers/tl/common/nibbles.h puts them."""
+    path = EXAMPLES / "dequant.py"
+    (gemv,) = tile2cu.emit(path, "dequant_gemv", target=HOPPER, style=style).values()
+    assert gemv.source.count("in products each 8 neighbours are in the order 0, 4, 1, 5, 2, 6, 3, 7, in which") == 1
+    (gemm,) = tile2cu.emit(path, "dequant_gemm", target=HOPPER, style=style).values()
+    assert "in the order 0, 4" not in gemm.source
 
 
 def test_the_launcher_chooses_between_rows_of_16_bytes_of_4_and_others() -> None:

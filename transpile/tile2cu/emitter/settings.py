@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tile2cu.analysis.uses import count, statements
 from tile2cu.core.decisions import (
     INSTRUCTION,
+    LAYOUT,
     PIPELINE,
     REGISTER_SHARES,
     SCHEDULE,
@@ -16,7 +17,8 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Buffer, Gemm, Loop, Scope
+from tile2cu.core.layout import Blocked
+from tile2cu.core.program import Buffer, Gemm, Loop, Parallel, Scope
 from tile2cu.core.record import Record
 from tile2cu.core.shared_memory import SharedBudget, TooLarge
 from tile2cu.core.user_file import Constant
@@ -113,6 +115,8 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     instructions = [facts.get(op, INSTRUCTION) for op in gemms]
     yield "MMA instructions", tuple(one and (one.unit, one.k, one.operands, one.accumulator) for one in instructions)
     yield f"partition among {'waves' if amd else 'warps'}", tuple(facts.get(op, WARPS) for op in gemms)
+    if not gemms:
+        yield "thread layouts", tuple(_thread_layouts(resolved))
     shared = [tile for tile in launch.tiles if tile.scope is Scope.SHARED and tile.of is None]
     layouts = [(tile.name, facts.get(tile, SHARED_LAYOUT)) for tile in shared]
     patterns = [(name, each and (each.swizzle, each.padding > 0, each.rows_interleaved)) for name, each in layouts]
@@ -130,6 +134,16 @@ def _traits(resolved: Resolved) -> Iterator[tuple[str, Hashable]]:
     yield "operands in registers", tuple(op.a.buffer.scope is Scope.FRAGMENT for op in gemms)
     yield "specialisation of warps", facts.get(launch, WARP_SPECIALISED) is not None
     yield "register shares", facts.get(launch, REGISTER_SHARES)
+
+
+def _thread_layouts(resolved: Resolved) -> Iterator[Hashable]:
+    """Which threads have which vectors of fragments and loops."""
+    launch = resolved.launch
+    tiles = (resolved.facts.get(tile, LAYOUT) for tile in launch.tiles if tile.scope is Scope.FRAGMENT)
+    loops = (resolved.facts.get(loop, LAYOUT) for loop in statements(launch.body, Parallel))
+    for layout in (*tiles, *loops):
+        if isinstance(layout, Blocked):
+            yield layout.threads, layout.vector, layout.rows
 
 
 _HEADINGS = ("  parameter", "here", "new", "gives")
@@ -157,7 +171,7 @@ def in_words(
         "It is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes "
         f"remain those of its value, and so do comments. {takes} {_taken(own, first.target)}."
     )
-    legal = legal_values({each.name for each in found}, launches, printer)
+    legal = legal_values(dict.fromkeys(each.name for each in found).keys(), launches, printer)
     others = (
         "The command rejects others, and states why. These values, one changed at a time, give the following; "
         "'other X' means that X changes as well."

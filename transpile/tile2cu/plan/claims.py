@@ -151,9 +151,13 @@ class Staged(Claim, frozen=True, kw_only=True):
 
 
 class Streams(Claim, frozen=True, kw_only=True):
-    """L2 evicts first what the copies of these tensors read, where no other block reads it."""
+    """L2 evicts first what the copies of these tensors read, where no other block reads it.
+
+    `by`: the accesses that have the hint, where a copy may have others; empty where all have it.
+    """
 
     tensors: tuple[Buffer, ...]
+    by: str = ""
 
 
 class StoredByTma(Claim, frozen=True, kw_only=True):

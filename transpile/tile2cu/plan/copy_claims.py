@@ -53,7 +53,8 @@ def copy_claims(op: Copy, resolved: Resolved) -> Iterator[Claim]:
         streamed = [stmt for stmt in copies if facts.get(stmt, STREAMING) is not None]
         if streamed[0] is op:
             tensors = tuple(dict.fromkeys(stmt.src.buffer for stmt in streamed))
-            yield Streams(tensors=tensors, rule=facts.rule(op, STREAMING))
+            others = any(resolved.row_alignment(tensor) == 0 for tensor in tensors)
+            yield Streams(tensors=tensors, by="cp.async" if others else "", rule=facts.rule(op, STREAMING))
     elif facts[op, CALL] == "tma_store":
         stores = (stmt for stmt in copies if facts.get(stmt, CALL) == "tma_store")
         if next(store for store in stores if _kind(store, resolved) == _kind(op, resolved)) is op:

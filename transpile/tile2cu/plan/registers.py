@@ -3,11 +3,11 @@
 from math import prod
 
 from tile2cu.analysis.accesses import parts_of
-from tile2cu.core.decisions import LAYOUT, PIPELINE, REGISTER_SHARES, SCHEDULE, SHARED_LAYOUT
+from tile2cu.core.decisions import LAYOUT, PERMUTATION_INVARIANT, PIPELINE, REGISTER_SHARES, SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.memo import kept
-from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
+from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope, Store
 from tile2cu.core.record import Record
 from tile2cu.core.schedule import InOrder
 from tile2cu.plan.launch_bounds import registers_of_thread
@@ -64,7 +64,8 @@ class Registers(Record, frozen=True, kw_only=True, eq=False):
     `prefetched` of them hold the next tile before it is stored. A GEMM has up to `read_operands` more of what
     it has read from shared memory. `operands` are the tiles that MMAs read as their first operand,
     `loaded` those of them that copies from memory write; `partial` are row sums of which each thread has its own
-    elements' part until their loop has ended; `random` is the state of a generator.
+    elements' part until their loop has ended; `unpacked` have neighbours in the order in which 4-bit numbers are
+    unpacked; `random` is the state of a generator.
     """
 
     declared: tuple[Fragment | LocalArray, ...]
@@ -72,6 +73,7 @@ class Registers(Record, frozen=True, kw_only=True, eq=False):
     operands: tuple[Buffer, ...]
     loaded: tuple[Buffer, ...]
     partial: tuple[Buffer, ...]
+    unpacked: tuple[Buffer, ...]
     alternation: Alternation | None
     random: bool
     count: int
@@ -122,6 +124,13 @@ def registers(resolved: Resolved) -> Registers:
             for loop in stmts
             if (schedule := facts.get(loop, SCHEDULE)) is not None and (late := schedule.running) is not None
             for tile in (late.reduce.dst, late.total)
+        ),
+        unpacked=tuple(
+            part.buffer
+            for op in stmts
+            if isinstance(op, Parallel) and facts.get(op, PERMUTATION_INVARIANT) is True
+            for part in op.body
+            if isinstance(part, Store)
         ),
         alternation=None
         if found is None

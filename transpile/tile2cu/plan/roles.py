@@ -17,6 +17,7 @@ from tile2cu.analysis.prelude import (
     producer_loops,
     producer_pipelines,
 )
+from tile2cu.analysis.trips import runs_at_least_once
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     MULTICAST_BLOCKS,
@@ -44,10 +45,11 @@ _LOADING = Where(loading=True)
 
 
 class Prologue(Record, frozen=True, kw_only=True, eq=False):
-    """What a producer loads once, before its loop."""
+    """What a producer loads once, before its loop; `used`: whether that provably has an iteration."""
 
     copies: tuple[Copy, ...]
     loads: Block
+    used: bool
     rule: str
 
 
@@ -169,6 +171,7 @@ def producer(lowering: Lowering) -> Producer | None:
         else Prologue(
             copies=first.loads,
             loads=lowering.paragraphs(first.loads, Where()),
+            used=runs_at_least_once(loop, launch, resolved.bounds),
             rule=facts.rule(launch, PROLOGUE_LOADS),
         ),
         rings=rings,

@@ -101,8 +101,12 @@ _BOX_OF_WARPGROUP = 64  # rows that it stages at a time, 16 per warp
 _SLAB_FLOATS = 32  # columns that a swizzle spans
 
 
+_RULE = "epilogue.copy.tma-store"
+_NEGATIVE = "from a negative coordinate, an illegal instruction"
+
+
 @rule(
-    "epilogue.copy.tma-store",
+    _RULE,
     phase=Phase.SELECT,
     on=Launch,
     reads=(
@@ -238,12 +242,17 @@ def _asked_of_start(op: Copy, place: Place, context: Context) -> Expr | None:
 
 def _where(asked: Expr | None, op: Stmt, copy: Copy, instead: Stmt | None) -> Stmt | None:
     """What replaces a statement where TMA stores its tile under a condition; itself is the other arm."""
+    if isinstance(instead, If):
+        condition = instead.condition if asked is None else binary("and", asked, instead.condition)
+        none = "" if asked is None else f", and none {_NEGATIVE}"
+        about = f"TMA stores whole tiles{none}; threads store the elements of others  [{_RULE}]"
+        return replace(instead, condition=condition, comments=(*op.comments, about))
     if asked is None:
         return instead
-    if isinstance(instead, If):
-        return replace(instead, condition=binary("and", asked, instead.condition))
     other = replace(op, comments=(), trailing="")
-    return If(condition=asked, then=(replace(copy, comments=()),), orelse=(other,), span=op.span, comments=op.comments)
+    about = f"TMA stores no tile {_NEGATIVE}: threads do  [{_RULE}]"
+    arms = ((replace(copy, comments=()),), (other,))
+    return If(condition=asked, then=arms[0], orelse=arms[1], span=op.span, comments=(*op.comments, about))
 
 
 def _enclosing_bodies(context: Context) -> Iterator[Place]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.record import Record
 from tile2cu.plan.producer_ops import Iterations, Ring
-from tile2cu.plan.roles import Producer, SlabbedStages
+from tile2cu.plan.roles import Producer, Prologue, SlabbedStages
 from tile2cu.plan.slabs import Slabs
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.names import Names
@@ -60,6 +60,9 @@ def barrier_table(producer: Producer, names: Names, words: SlabWords) -> tuple[s
     if producer.multicast:
         about += f" A cluster's first block multicasts the tiles that its blocks share  [{producer.multicast_rule}]"
     names = names.in_comments
+    if producer.persistent is not None and producer.prologue is not None and not producer.prologue.used:
+        first = _loaded_first(producer.prologue, names)
+        about += f" Each tile of work is a phase of prologue_barriers: one without iterations loads {first}, too."
     lines = table((_HEAD, *_rows(producer, names)), BODY_WIDTH)
     if producer.stages is not None:
         return (*lines, *wrapped(about, BODY_WIDTH), *_about_slabs(producer.stages, words, names))
@@ -170,10 +173,14 @@ def of_first_part(stages: SlabbedStages) -> str:
     return f"Of a stage's {stages.total} slabs warpgroup 0 releases the first {own}, warpgroup 1 the others"
 
 
+def _loaded_first(prologue: Prologue, names: Names) -> str:
+    return ", ".join(names(load.dst.buffer.name) for load in prologue.copies)
+
+
 def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_Row]:
     if producer.prologue is None:
         return
-    tiles = ", ".join(names(load.dst.buffer.name) for load in producer.prologue.copies)
+    tiles = _loaded_first(producer.prologue, names)
     if producer.persistent is None:
         yield "prologue_full", _BY_TMA, consumers, f"RAW {tiles}"
     else:
@@ -190,4 +197,4 @@ def _of_scheduler(producer: Producer, consumers: str) -> Iterator[_Row]:
     yield "scheduled_tiles.full[i]", f"{fetching}: publishes tile i", readers, "RAW work[i]"
     yield "scheduled_tiles.empty[i]", consumers, fetching, "WAR work[i]"
     if persistent.idle is not None:
-        yield "scheduled_tiles.wanted", "producer, once per tile", fetching, "the fetch of the next tile"
+        yield "scheduled_tiles.wanted", "producer, once per tile", fetching, "the next fetch; WAR work[i]"

@@ -162,7 +162,8 @@ def _of_copy(claim: Claim, names: Names) -> str:
             return claim.because
         case Streams(tensors=tensors):
             of, it = (f", of {listed([names(each.name) for each in tensors])},", "them") if tensors[1:] else ("", "it")
-            return f"evict_first in L2{of} where no other block reads {it}, of tensors of at most 256 MiB"
+            by = f" by {claim.by}" * bool(claim.by)
+            return f"evict_first in L2{by}{of} where no other block reads {it}, of tensors of at most 256 MiB"
         case StoredByTma() if claim.transposed:
             return (
                 "The warps write the tile transposed, by stmatrix; after a barrier one thread stores it; returns when "

@@ -36,9 +36,9 @@ def _call(order: TileOrder, blocks: str, *, persistent: bool) -> tuple[str, str]
     """(call, what it does) of the order in which blocks take their tiles."""
     if isinstance(order, LptOrder):
         return f"lpt_order<{order.least}>", (
-            f"LPT order: {blocks} with the most iterations start first, so that short ones fill the tail; of those "
-            f"that differ in other indices, {order.least} at a time, or as many as make 128 {blocks}, so that they "
-            f"share their tensors in L2  [{order.rule}]"
+            f"LPT order: {blocks} with the most iterations, those of the last x, start first, so that short ones fill "
+            f"the tail; in groups of {order.least} values of (y, z), or of as many as make 128 {blocks}, which share "
+            f"tensors in L2  [{order.rule}]"
         )
     if isinstance(order, ByXcd):
         return f"contiguous_order</*XCDs=*/{order.xcds}>", (

@@ -1,6 +1,6 @@
 """Layouts of fragments in words: which thread holds what."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from tile2cu.analysis.elements import warp_size
@@ -18,7 +18,8 @@ from tile2cu.core.layout import (
     slice_of,
 )
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaOperandA, MfmaTile
-from tile2cu.plan.registers import Alternation
+from tile2cu.core.program import Buffer
+from tile2cu.plan.registers import Alternation, Registers
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.digits import coordinates
 from tile2cu.styles.base.names import Names
@@ -60,6 +61,13 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
         alike = f"{layout.replicas} threads hold the same value"
         text += f"; {_in_all(layout) if layout.replicas == layout.threads_of_block else alike}"
     return text + (in_cute_notation(layout) if in_tv else "")
+
+
+def in_order_of_unpacking(tiles: Iterable[Buffer], registers: Registers, names: Names) -> tuple[str, ...]:
+    """Which of the tiles have their neighbours in registers in another order (headers/tl/common/nibbles.h)."""
+    found = [names(tile.name) for tile in tiles if tile in registers.unpacked]
+    order = "each 8 neighbours are in the order 0, 4, 1, 5, 2, 6, 3, 7, in which they are unpacked"
+    return (f"in {listed(found)} {order}",) * bool(found)
 
 
 def of_now(alternation: Alternation, names: Names) -> tuple[str, ...]:

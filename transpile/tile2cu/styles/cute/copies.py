@@ -120,12 +120,13 @@ class Copies:
         return self.fragments.partition(layout, op.source.span).vector * dtype.bytes >= VECTOR
 
     def streams(self, op: ops.Op) -> bool:
-        """Whether a copy is a cp.async of data that is evicted first."""
-        return (
-            isinstance(op, copy_ops.Copy)
-            and op.streaming is not None
-            and op.mechanism is copy_ops.CopyMechanism.CP_ASYNC
-        )
+        """Whether a copy is a cp.async of data that is evicted first; narrow ones have no hint."""
+        if not isinstance(op, copy_ops.Copy) or op.streaming is None:
+            return False
+        if op.mechanism is not copy_ops.CopyMechanism.CP_ASYNC:
+            return False
+        view = next(each for each in self.plan.tensors.views if each.tensor is op.src.buffer)
+        return view.by_instance or view.alignment >= VECTOR
 
     def asynchronous(self, op: copy_ops.Copy) -> int:
         """The bytes of a copy's cp.async, in the instance of the kernel where they are most; 0: it has none."""

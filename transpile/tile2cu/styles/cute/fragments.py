@@ -27,7 +27,7 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.registers import Fragment
 from tile2cu.styles.base.comments import listed, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.layouts import described, of_alternating, of_now
+from tile2cu.styles.base.layouts import described, in_order_of_unpacking, of_alternating, of_now
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute import wgmma
@@ -88,14 +88,23 @@ class Fragments:
             if not isinstance(layout, Slice | Replicated):
                 first = tiles[0].tile
                 names = ", ".join(self.printer.names(each.tile.name) for each in tiles)
-                self._add(layout, self.printer.names(first.name), first.shape, f"of {names}:", tiles[0].rule)
+                order = in_order_of_unpacking((each.tile for each in tiles), self.plan.registers, self.printer.names)
+                self._add(layout, self.printer.names(first.name), first.shape, f"of {names}:", tiles[0].rule, order)
         for loop in self.plan.registers.loops:
             if loop.layout not in self.partitions and not isinstance(loop.layout, Slice | Replicated):
                 over = [self.printer.names(name) for name in loop.over]
                 about = f"of a loop over {', '.join(over)}:"
                 self._add(loop.layout, "".join(over), loop.extents, about, loop.rule)
 
-    def _add(self, layout: FragmentLayout, of: str, extents: tuple[Expr, ...], about: str, rule: str) -> None:
+    def _add(
+        self,
+        layout: FragmentLayout,
+        of: str,
+        extents: tuple[Expr, ...],
+        about: str,
+        rule: str,
+        order: tuple[str, ...] = (),
+    ) -> None:
         span = self.plan.launch.span
         if not isinstance(layout, ACCUMULATORS | Blocked) or layout.threads_of_block != self.plan.launch.threads:
             raise unsupported(f"the layout {type(layout).__name__} {about.removesuffix(':')}", span)
@@ -110,7 +119,7 @@ class Fragments:
             layout=layout,
             shape=self.shape(extents),
             type=self._mma(layout) if isinstance(layout, ACCUMULATORS) else _tiled_copy(layout, "float"),
-            about=(about, *wrapped(f"{self._described(layout, part)}  [{rule}]")),
+            about=(about, *wrapped(f"{self._described(layout, part)}  [{rule}]"), *order),
         )
 
     @cached_property
@@ -298,7 +307,7 @@ class Fragments:
             return Declaration(f"Tensor {name} = make_tensor<{element}>({self.shape(tile.shape)});  // in each thread")
         partition = self.partition(layout, self.plan.launch.span)
         if isinstance(layout, Slice):
-            about = f"this thread's {'rows' if layout.kept == (0,) else 'columns'} of {partition.of}"
+            about = f"this thread's {'rows' if layout.kept == (0,) else 'columns'} of {partition.name}"
             return Declaration(f"Tensor {name} = make_tensor<{element}>({static(layout.registers)}{{}});  // {about}")
         shape = self.shape(tile.shape)
         if isinstance(layout, Blocked):

@@ -44,7 +44,7 @@ from tile2cu.styles.cute.producer import Role
 from tile2cu.styles.cute.reductions import Reductions
 from tile2cu.styles.cute.shared import SharedTiles
 from tile2cu.styles.cute.support import unsupported
-from tile2cu.styles.cute.types import SUPPORTED, WORD
+from tile2cu.styles.cute.types import SUPPORTED, VECTOR, WORD
 
 OfProducer = (
     producer_ops.Produce
@@ -258,12 +258,19 @@ class CuteKernel(Parts):
         return text_line(text, 0, tuple(comment(each, self.printer.names) for each in claims))
 
     def _stated(self, claim: Claim, op: ops.Op) -> Claim | None:
-        """A claim about a copy: only the kernel's instance decides how wide it is. None where it is of no cp.async."""
-        if not isinstance(claim, CpAsyncs) or not isinstance(op, copy_ops.Copy):
-            return claim
-        width = self.copies.asynchronous(op)
-        chunks = claim.chunks * claim.bytes // width if width else 0
-        return replace(claim, bytes=width, chunks=chunks, by_instance=self.by_instance) if width else None
+        """A claim about a copy as it is made: its width, and the 16 bytes that alone have a hint; None of no cp.async.
+
+        Where instances differ only the kernel's instance decides how wide it is.
+        """
+        match claim:
+            case CpAsyncs() if isinstance(op, copy_ops.Copy):
+                width = self.copies.asynchronous(op)
+                chunks = claim.chunks * claim.bytes // width if width else 0
+                return replace(claim, bytes=width, chunks=chunks, by_instance=self.by_instance) if width else None
+            case Streams(by=by) if by:
+                return replace(claim, by=f"{by} of {VECTOR} bytes")
+            case _:
+                return claim
 
     def _of_group(self, op: structure.OfGroup) -> StatementView:
         outside, self._group = self._group, op.group

@@ -24,7 +24,7 @@ from tile2cu.core.record import Record
 from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.layouts import described, has_tv_layout, of_alternating, of_interleaved
+from tile2cu.styles.base.layouts import described, has_tv_layout, in_order_of_unpacking, of_alternating, of_interleaved
 from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.base.vocabulary import NAMESPACE
@@ -133,6 +133,7 @@ class Layouts:
         if partial := [self.printer.names(tile.name) for tile in alias.users if tile in self.registers.partial]:
             own = "only the part of its own elements, until threads add them after the loop"
             comments.append(f"in {listed(partial)} each thread has {own}")
+        comments += in_order_of_unpacking(alias.users, self.registers, self.printer.names)
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
 
     def _about(self, layout: FragmentLayout) -> str:
