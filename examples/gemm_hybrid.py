@@ -50,13 +50,13 @@ def gemm_hybrid(
 
     @T.macro
     def place_of(tile, rows, columns):
-        # Grouped rasterisation: concurrent blocks share operands in L2. Every other group runs backwards, from
-        # where the previous one ended.
+        # Tiles are numbered in groups of rows, so that concurrent blocks of multiply share operands in L2. Every other
+        # group runs backwards, from where the previous one ended.
         group_rows = T.if_then_else(columns < panel, 2, panel)
         group = tile // (group_rows * columns)
         rows_in_group = T.min(group_rows, rows - group * group_rows)
         step = tile % (group_rows * columns) // rows_in_group
-        mirrored = T.max(columns - 1 - step, 0)  # never below 0: max proves it, as a TMA store needs a start in C
+        mirrored = T.max(columns - 1 - step, 0)  # never below 0: max proves it, for the TMA stores of multiply
         return group * group_rows + tile % (group_rows * columns) % rows_in_group, T.if_then_else(
             group % 2 == 0, step, mirrored
         )

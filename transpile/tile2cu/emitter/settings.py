@@ -1,6 +1,7 @@
 """What the kernel would be with the values next to those of its tile parameters: the rules decide it with each."""
 
 from collections.abc import Callable, Hashable, Iterator
+from pathlib import PurePath
 from typing import NamedTuple
 
 from tile2cu.analysis.uses import count, statements
@@ -172,24 +173,34 @@ def in_words(
         f"remain those of its value, and so do comments. {takes} {_taken(own, first.target)}."
     )
     legal = legal_values(dict.fromkeys(each.name for each in found).keys(), launches, printer)
+    given = [(each, value, _given(each, value, own, launches, write)) for each in found for value in each.nearby]
+    lines = f"; lines are those of {PurePath(first.launch.span.file).name}" * any(
+        each.names_lines for _, _, each in given
+    )
     others = (
         "The command rejects others, and states why. These values, one changed at a time, give the following; "
-        "'other X' means that X changes as well."
+        f"'other X' means that X changes as well{lines}."
     )
     rows = [
         (
-            *((f"  {each.name}", f"{each.value:,}") if place == 0 else ("", "")),
+            *((f"  {each.name}", f"{each.value:,}") if value == each.nearby[0] else ("", "")),
             f"{value:,}",
-            _given(each, value, own, launches, write),
+            gives.text,
         )
-        for each in found
-        for place, value in enumerate(each.nearby)
+        for each, value, gives in given
     ]
     above = wrapped(" ".join(filter(None, (text, legal, others))))
     return (*above, *table((_HEADINGS, *rows), WIDTH - len("// ")))
 
 
-def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, ...], write: Write | None) -> str:
+class Given(NamedTuple):
+    """What a value of a parameter gives, in words, and whether these name lines of the user's file."""
+
+    text: str
+    names_lines: bool = False
+
+
+def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, ...], write: Write | None) -> Given:
     """What a value of a parameter gives, in words: the resources, and which decisions differ; or the error."""
     decide, target = launches[0].decide, launches[0].target
     assert decide is not None
@@ -198,18 +209,18 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
         independent_groups(others)
         held = write(others) if write is not None else ()
     except TooLarge as error:
-        return f"{error.code}: {_needed(error.budget, launches)}"
+        return Given(f"{error.code}: {_needed(error.budget, launches)}")
     except Tile2CuError as error:
-        return f"{error.code}: {error.message}"
+        return Given(f"{error.code}: {error.message}")
     design = Design.of(others, held)
     changes = differences(own, design, asked=value if setting.stages else 0)
     same = "the same kernel" * (setting.stages and design == own)
-    alone = other_than_hungriest(setting.name, others)
-    if alone is None:
-        return "; ".join(filter(None, (_taken(design, target), changes, same)))
-    place = next(place for place, each in enumerate(others) if each is alone)
-    taken = _taken(Design.of((alone,), held[place : place + 1]), target)
-    return "; ".join(filter(None, (f"{launches[place].namespace}: {taken}", changes, same)))
+    taken = _taken(design, target)
+    if (alone := other_than_hungriest(setting.name, others)) is not None:
+        place = next(place for place, each in enumerate(others) if each is alone)
+        taken = f"{launches[place].namespace}: {_taken(Design.of((alone,), held[place : place + 1]), target)}"
+    because = bool(design.without_producer) and not own.without_producer
+    return Given("; ".join(filter(None, (taken, changes, same))), because)
 
 
 def other_than_hungriest(name: str, launches: tuple[Resolved, ...]) -> Resolved | None:

@@ -36,10 +36,11 @@ from tile2cu.plan.copy_ops import GatherRows, TmaLoad
 from tile2cu.plan.order import read_before_sum
 from tile2cu.plan.ping_pong_ops import LoadSlabs
 from tile2cu.plan.producer import iterations_of, rings_of
-from tile2cu.plan.producer_ops import Iterations, Ring, VisitedWork
+from tile2cu.plan.producer_ops import Iterations, Loads, Produce, Ring, VisitedWork
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.slabs import Slabs, parts_of_stage, ping_pong_of, slabs_of_stage
 from tile2cu.plan.structure import Block, Paragraph, Statement, Where, mapped
+from tile2cu.plan.traversal import operations
 
 _LOADING = Where(loading=True)
 
@@ -137,6 +138,10 @@ class Producer(Record, frozen=True, kw_only=True, eq=False):
     def fills(self, tile: Buffer) -> bool:
         """Whether it loads a shared tile for a loop."""
         return any(tile.memory is each.memory for fed in self.pipelines for each in fed.tiles)
+    @property
+    def nested_by_one(self) -> bool:
+        """Whether one thread goes through the loops around the loads, as no warp looks for active iterations there."""
+        return all(op.how is Loads.LOOP for op in operations(self.nested) if isinstance(op, Produce))
 
 
 def producer(lowering: Lowering) -> Producer | None:

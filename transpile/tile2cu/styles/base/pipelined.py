@@ -11,6 +11,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import FromZero
 from tile2cu.styles.base.view import StatementView
 
+NOT_DISJOINT = "stores of two iterations are not proven disjoint"
 Views = Callable[[Block], tuple[StatementView, ...]]
 
 

@@ -10,6 +10,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import Declaration
 
+ONE_THREAD = "one thread issues all loads"
 SOONER = "Issued before values for the loop are read from memory, so that their latencies overlap"
 
 

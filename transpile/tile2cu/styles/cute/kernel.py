@@ -21,7 +21,7 @@ from tile2cu.styles.base.comments import BODY_WIDTH, listed, rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
-from tile2cu.styles.base.pipelined import pipelined, release_method
+from tile2cu.styles.base.pipelined import NOT_DISJOINT, pipelined, release_method
 from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.scalars import prelude_values, scalar
 from tile2cu.styles.base.tensor_map import TensorMap
@@ -350,7 +350,7 @@ class CuteKernel(Parts):
             case structure.AwaitStaging():
                 until = "before the staging tile is overwritten" if op.again else "before the block ends"
                 if op.completed:
-                    until = "before this store writes what the previous one may have written"
+                    until = NOT_DISJOINT
                 return f"{words.TMA_STORE_WAIT if op.completed else words.TMA_STORE_WAIT_READ}();  // {until}"
 
     def _of_producer(self, op: OfProducer) -> StatementView:

@@ -14,7 +14,7 @@ from tile2cu.plan.roles import Fed, PathToLoop, Producer
 from tile2cu.styles.base.barriers import SlabWords, barrier_table, barriers_name, numbered
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.loops import FromZero
-from tile2cu.styles.base.roles import SOONER, Notes, members
+from tile2cu.styles.base.roles import ONE_THREAD, SOONER, Notes, members
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
 from tile2cu.styles.base.visits import ITERATIONS, PUBLISHED, TILES, called
 from tile2cu.styles.cute import vocabulary as words
@@ -127,7 +127,9 @@ class Role:
         counted: tuple[StatementView, ...] = ()
         note: tuple[str, ...] = (self.notes.nested(),)
         if producer.nested:
-            body = (*self._prologue(one=True), *self._states(), *kernel.views(producer.nested))
+            nested, one = kernel.views(producer.nested), producer.nested_by_one
+            alone = (text_line(f"if ({words.THREAD}() != threads) return;  // {ONE_THREAD}"),) * one
+            body = (*alone, *self._prologue(one=not one), *self._states(), *nested)
         else:
             with self.iterations(producer.iterations) as loop:
                 loads = self._loads(producer.iterations, loop, kernel.views(producer.loads))
@@ -160,7 +162,8 @@ class Role:
         with self.iterations(op.iterations) as loop:
             loads = self.kernel.views(op.loads)
             if op.how is producer_ops.Loads.LOOP:
-                return self._by_one((self._loads(op.iterations, replace(loop, count=loop.trips), loads),))
+                each = self._loads(op.iterations, replace(loop, count=loop.trips), loads)
+                return each if self.producer.nested_by_one else self._by_one((each,))
             acquired = () if op.rings else self._acquired(op.iterations)
             return self._by_one((*acquired, *loads, text_line(f"{self.advance(op.iterations)};")))
 
@@ -210,7 +213,7 @@ class Role:
             loads = (*begin, replace(self._loads_of_tile(skips), gap=True))
         given = ["tile_iter", names("__work"), *([] if skips else [names("__work_tile")])]
         fetch = f"{'fetch' if producer.way is None else 'fetch_for_warp'}({', '.join(given)})"
-        one = text_line(f"if ({words.THREAD}() != threads) return;  // one thread issues all loads")
+        one = text_line(f"if ({words.THREAD}() != threads) return;  // {ONE_THREAD}")
         if producer.way is not None:
             warps = f"{words.WARP}() != threads / {words.WARP_SIZE}"
             one = text_line(

@@ -15,7 +15,7 @@ from tile2cu.plan.structure import Elementwise, Purpose, Scaled, Statement, Writ
 from tile2cu.styles.base.claims import comment
 from tile2cu.styles.base.comments import about_vote, listed
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.pipelined import pipelined, release_method
+from tile2cu.styles.base.pipelined import NOT_DISJOINT, pipelined, release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.tl import vocabulary as tl
@@ -166,7 +166,7 @@ class Body(Parts):
             case structure.AwaitStaging():
                 until = "the warp's staged rows may be overwritten" if op.again else "the block may end"
                 if op.completed:
-                    until = "the previous store may have had elements of this one"
+                    until = NOT_DISJOINT
                 wait = tl.TMA_STORE_WAIT if op.completed else tl.TMA_STORE_WAIT_READ
                 return f"{wait}();  // lane 0 waits, then __syncwarp: {until}"
 

@@ -49,7 +49,8 @@ def _loop(op: Produce | Consume | Overlapped | PingPong, texts: Texts, body: Par
         case Produce(how=Loads.LOOP) if not texts.stage:
             return _produce_counted(op, texts, body)
         case Produce():
-            return StatementView(_LOADS[op.how], texts.parts, body=body.views(op.loads))
+            parts = {**texts.parts, "by_one": "yes" if body.by_one else ""}
+            return StatementView(_LOADS[op.how], parts, body=body.views(op.loads))
         case Overlapped():
             return overlapped(op, texts, body)
         case PingPong():
@@ -69,6 +70,8 @@ def _produce_counted(op: Produce, texts: Texts, body: Parts) -> StatementView:
     )
     loop = StatementView("loop", head, body=(*given, *acquired, *body.views(op.loads)))
     done = [text_line(f"if ({count} > 0) {texts.done}")] * texts.counted
+    if body.by_one:
+        return StatementView("block", {}, body=(*named, loop, *done))
     return StatementView("branch", {"condition": f"{tl.THREAD}() == threads"}, body=(*named, loop, *done))
 
 

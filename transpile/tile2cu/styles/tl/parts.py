@@ -20,6 +20,7 @@ class Parts(Statements):
         super().__init__(file, operations.printer)
         self.operations, self.constants, self.layout_of_tile = operations, constants, layout_of_tile
         self.texts: Texts | None = None  # of the producer's loop that is printed
+        self.by_one = False  # whether only the thread that issues loads gets to them
 
     @contextmanager
     def iterations(self, of: Iterations) -> Iterator[Texts]:

@@ -10,7 +10,7 @@ from tile2cu.styles.base.barriers import SlabWords, barrier_table, barriers_name
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.overlap import comment_lines
-from tile2cu.styles.base.roles import SOONER, Notes, members
+from tile2cu.styles.base.roles import ONE_THREAD, SOONER, Notes, members
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
 from tile2cu.styles.base.visits import ITERATIONS, PUBLISHED, TILES, called
 from tile2cu.styles.tl import vocabulary as tl
@@ -85,8 +85,12 @@ class Roles:
         producer, names = self.producer, self.printer.names
         shared = self.body.views(producer.hoisted)
         way = () if producer.way is None else (self._way(producer.way),)
-        nested = self.body.views(producer.nested)
-        prologue = (self._by_one(self._prologue()),) if producer.prologue is not None else ()
+        self.body.by_one = producer.nested_by_one
+        nested, prologue = self.body.views(producer.nested), self._prologue()
+        if self.body.by_one:
+            prologue = (text_line(f"if ({tl.THREAD}() != threads) return;  // {ONE_THREAD}"), *prologue)
+        elif prologue:
+            prologue = (self._by_one(prologue),)
         counter = text_line(
             f"int {names(producer.iterations.var.name)} = 0;  // active iterations: the pipelines count them"
         )
