@@ -28,8 +28,8 @@ def attention(
 
     With is_causal, query i sees the keys 0..i only. With window, it sees the last `window` of those only. Q, K and V
     must be finite. A weight is exp2(score * scale - r * scale). With slack, r is a row's reference, replaced once the
-    maximum exceeds it by more than slack / scale. Without slack, r is the row's maximum. Where Q @ K^T / sqrt(dim) is
-    less than 2**23 in magnitude, rounding r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default):
+    maximum exceeds it by more than slack / scale. Without slack, r is the row's maximum. Where score * scale is
+    less than 2**24 in magnitude, rounding r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default):
     weights are at most 2**(slack + 1/2) up to rounding. This bounds overflow, not the error; larger ones may give NaN.
     """
     assert slack < 16, "weights, of some 2**(slack + 1/2) at most, are rounded to float16"
@@ -123,7 +123,7 @@ def attention(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # Each thread computes one reciprocal per row that it holds, instead of dividing each element.
+            # From here on logsum is its reciprocal: one division per row that a thread holds, not per element.
             for i in T.Parallel(block_M):
                 logsum[i] = 1 / logsum[i]
             for i, j in T.Parallel(block_M, dim):

@@ -41,7 +41,7 @@ def attention_forward(
     With is_causal, query i sees the keys 0..i only. Q, K and V must be finite.
 
     A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
-    once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
+    once it exceeds r by more than slack / scale. Where score * scale is less than 2**24 in magnitude, rounding
     r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
     2**(slack + 1/2) up to rounding. This bounds overflow, not the error; larger scores may give NaN.
     """
@@ -116,7 +116,7 @@ def attention_forward(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # Each thread computes one reciprocal per row that it holds, instead of dividing each element.
+            # From here on scores_sum is logsum's reciprocal: a division per row that a thread holds, not per element.
             for i in T.Parallel(block_M):
                 scores_sum[i] = 1 / logsum[i]
                 logsum[i] = T.log2(logsum[i]) + scores_max[i] * scale

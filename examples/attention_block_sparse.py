@@ -29,7 +29,7 @@ def attention_block_sparse(
     finite.
 
     A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
-    once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
+    once it exceeds r by more than slack / scale. Where score * scale is less than 2**24 in magnitude, rounding
     r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
     2**(slack + 1/2) up to rounding. This bounds overflow, not the error; larger scores may give NaN.
     """
@@ -110,7 +110,7 @@ def attention_block_sparse(
                         acc_o[i, j] *= scores_scale[i]
                     T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # Each thread computes one reciprocal per row that it holds, instead of dividing each element.
+            # From here on row_sum is its reciprocal: one division per row that a thread holds, not per element.
             for i in T.Parallel(block_M):
                 row_sum[i] = T.if_then_else(row_sum[i] > 0, 1 / row_sum[i], 0)
             for i, j in T.Parallel(block_M, dim):

@@ -31,7 +31,7 @@ def attention_varlen(
     that sees no key gets zeros. Q, K and V must be finite.
 
     A weight is exp2(score * scale - r * scale); r is a row's reference, which its maximum replaces
-    once it exceeds r by more than slack / scale. Where Q @ K^T / sqrt(dim) is less than 2**23 in magnitude, rounding
+    once it exceeds r by more than slack / scale. Where score * scale is less than 2**24 in magnitude, rounding
     r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and weights are at most
     2**(slack + 1/2) up to rounding. This bounds overflow, not the error; larger scores may give NaN.
     """
@@ -117,7 +117,7 @@ def attention_varlen(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # Each thread computes one reciprocal per row that it holds, instead of dividing each element.
+            # From here on logsum is its reciprocal: one division per row that a thread holds, not per element.
             for i in T.Parallel(block_M):
                 logsum[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_M, dim):

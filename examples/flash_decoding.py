@@ -28,8 +28,8 @@ def flash_decoding(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V over the first lengths[b] tokens of each sequence.
 
     Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). Q and the tokens of K and V
-    must be finite. A weight is exp2(score * scale - m * scale), with a row's maximum m. Where Q @ K^T / sqrt(dim) is
-    less than 2**23 in magnitude, rounding m * scale adds at most 1/2 to the exponent (one FMA, the compilers' default),
+    must be finite. A weight is exp2(score * scale - m * scale), with a row's maximum m. Where score * scale is
+    less than 2**24 in magnitude, rounding m * scale adds at most 1/2 to the exponent (one FMA, the compilers' default),
     and weights are at most 2**(1/2) up to rounding. This bounds overflow, not the error; larger scores may give NaN.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
@@ -81,7 +81,7 @@ def flash_decoding(
                 T.copy(K[b, start : start + block_N, head, :], K_shared)
                 if zero_tail:
                     for i, d in T.Parallel(block_N, dim):
-                        V_shared[i, d] = T.if_then_else(i < length - start, V[b, start + i, head, d], 0)
+                        V_shared[i, d] = T.if_then_else(start + i < length, V[b, start + i, head, d], 0)
                 else:
                     T.copy(V[b, start : start + block_N, head, :], V_shared)
 
@@ -106,8 +106,8 @@ def flash_decoding(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # An empty part stores zeros, and minus infinity as the log2 of its sum of exponentials. Each thread
-            # computes one reciprocal per row that it holds.
+            # An empty part stores zeros, and minus infinity as the log2 of its sum of exponentials. From here on
+            # scores_scale is logsum's reciprocal.
             for i in T.Parallel(block_H):
                 scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):

@@ -29,8 +29,8 @@ def mla_decode(
     """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens.
 
     Q, Q_pe and the tokens must be finite. A token's weight is exp2(score * scale - r * scale); r is a row's reference,
-    which its maximum replaces once it exceeds r by more than slack / scale. Where the softmax's arguments are less than
-    2**23 in magnitude, rounding r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and
+    which its maximum replaces once it exceeds r by more than slack / scale. Where score * scale is less than
+    2**24 in magnitude, rounding r * scale adds at most 1/2 to the exponent (one FMA, the compilers' default), and
     weights are at most 2**(slack + 1/2) up to rounding. This bounds overflow, not the error; larger ones may give NaN.
     """
     assert page_size % block_N == 0, "an iteration's tokens are in one page"
@@ -83,8 +83,9 @@ def mla_decode(
                 else:
                     page, row = b, start
                 if zero_tail:
+                    end = row + length - start if page_size else length  # of the sequence, counted as `row` is
                     for i, d in T.Parallel(block_N, dim):
-                        KV_shared[i, d] = T.if_then_else(i < length - start, KV[page, row + i, d], 0)
+                        KV_shared[i, d] = T.if_then_else(row + i < end, KV[page, row + i, d], 0)
                 else:
                     T.copy(KV[page, row : row + block_N, :], KV_shared)
                 T.copy(K_pe[page, row : row + block_N, :], K_pe_shared)
@@ -96,7 +97,7 @@ def mla_decode(
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
                 # Online softmax. A row's reference is kept while its maximum exceeds it by at most slack / scale; the
-                # accumulators are rescaled to it, by 1 while it is kept.
+                # accumulators are rescaled to it, by 1 while it is kept, which warps skip where they vote.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):
@@ -116,7 +117,7 @@ def mla_decode(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
 
-            # Without tokens logsum and the output are 0. Each thread computes one reciprocal per row that it holds.
+            # Without tokens logsum and the output are 0. From here on scores_scale is logsum's reciprocal.
             for i in T.Parallel(block_H):
                 scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):

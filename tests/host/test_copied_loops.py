@@ -57,6 +57,7 @@ CASES = {
         "tl::up_to<0>(A, tl::saturating_add(first, rows))",
     ),
     "the end of a group alone": ("i < rows", "", 96, "tl::up_to<0>(A, tl::saturating_add(first, rows))"),
+    "the end of a group, as an index": ("first + i < starts[by + 1]", "", 96, "tl::up_to<0>(A, starts(by + 1))"),
     "columns, inside of eights": (
         "i < rows and j < 99 - k * 32",
         "",

@@ -7,7 +7,7 @@ import pytest
 import tile2cu
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "flash_decoding.py"
-LIMIT = "i < length - start"
+LIMIT = "start + i < length"
 MASK = "start + j < length"
 
 
@@ -23,7 +23,9 @@ def heads(text: str, folder: Path) -> list[str]:
     ("limit", "mask", "zeroed"),
     [
         (LIMIT, MASK, True),
+        ("i < length - start", MASK, True),
         ("i < length - start - 1", MASK, True),
+        ("start + i < length + 1", MASK, False),
         ("i < length - start + 1", MASK, False),
         (LIMIT, "start + j < length - 1", False),
         ("i < length - first", MASK, False),

@@ -161,7 +161,8 @@ def _waves_per_simd(resolved: Resolved, tiles: int, operands: int) -> Iterator[D
     if waves is not None:
         rule, most = resolved.facts.rule(resolved.launch, WAVES_PER_SIMD), resolved.target.max_registers
         about = f"at most {most // waves} registers per thread, of a SIMD's {most} per lane: clang "
-        about += f"then keeps MFMA accumulators in VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
+        about += f"{resolved.target.clang} then keeps MFMA accumulators in VGPRs, without moves to or from AccVGPRs  "
+        about += f"[{rule}]"
         text = f"constexpr int waves_per_simd_by_registers = {waves};"
         yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(resolved, waves, tiles, operands))))
 

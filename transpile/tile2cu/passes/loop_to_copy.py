@@ -1,7 +1,6 @@
 """Loops that fill a tile from a tensor, element by element, where a copy could be prefetched: they become copies."""
 
-from collections.abc import Iterator
-
+from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from tile2cu.analysis.bounds import Bounds, bounds_of
@@ -59,7 +58,10 @@ def _copy(op: Parallel, bounds: Bounds) -> Copy | None:
     tensor, starts = element.buffer, _starts(element.indices, op)
     if not isinstance(tensor, Buffer) or tensor.scope is not Scope.GLOBAL or tensor.dtype != tile.dtype:
         return None
-    if starts is None or not all(_is_a_limit(condition, op) for condition in conditions):
+    if starts is None:
+        return None
+    limits = [limit for each in conditions if (limit := _limit(each, op, starts)) is not None]
+    if len(limits) < len(conditions):
         return None
     ranges = tuple(
         Range(start=start, extent=op.extents[op.vars.index(var)] if var is not None else int_const(1))
@@ -72,7 +74,7 @@ def _copy(op: Parallel, bounds: Bounds) -> Copy | None:
         *store.comments,
         f"A loop that only copies becomes a copy, which can be pipelined  [{COPIED}]",
     )
-    ends = tuple(_end(start, tensor.shape[dim], conditions, op, bounds) for dim, start in enumerate(starts))
+    ends = tuple(_end(start, tensor.shape[dim], limits, op, bounds) for dim, start in enumerate(starts))
     return Copy(
         src=src, dst=whole(tile, op), ends=() if ends.count(None) == len(ends) else ends, span=op.span, comments=about
     )
@@ -101,22 +103,36 @@ def _starts(indices: tuple[Expr, ...], op: Parallel) -> tuple[Start, ...] | None
     return tuple(found) if tuple(var for var, _ in found if var is not None) == op.vars else None
 
 
-def _is_a_limit(condition: Expr, op: Parallel) -> bool:
-    """Whether a condition bounds one of a loop's variables from above by an integer that is uniform over the elements.
+@dataclass(frozen=True)
+class _Limit:
+    """A condition `before + var < value`, where `before` is 0, or what elements' indices add to the variable."""
 
-    Below 2.5 there are three elements: a limit of a float type is no extent.
+    var: Var
+    before: Expr
+    value: Expr
+
+
+def _limit(condition: Expr, op: Parallel, starts: tuple[Start, ...]) -> _Limit | None:
+    """A condition that bounds one of a loop's variables from above by an integer that is uniform over the elements.
+
+    So does `start + i < end` of elements at `start + i`: where that sum wraps the element is out of bounds, too. Below
+    2.5 there are three elements: a limit of a float type is no extent.
     """
-    if not isinstance(condition, Binary) or condition.op != "<" or condition.lhs not in op.vars:
-        return False
-    return condition.rhs.dtype.is_int and not any(var in walk(condition.rhs) for var in op.vars)
+    if not isinstance(condition, Binary) or condition.op != "<" or not condition.rhs.dtype.is_int:
+        return None
+    if any(var in walk(condition.rhs) for var in op.vars):
+        return None
+    for var, start in starts:
+        before = None if var is None else start_of(condition.lhs, var)
+        if var is not None and before is not None and (before == start or static_value(before) == 0):
+            return _Limit(var, before, _compared(condition))
+    return None
 
 
-def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel, bounds: Bounds) -> Expr | None:
-    """The end of the box in a dimension under the conditions; None for that of the tensor, or of the loop."""
-    var, first = start
-    limits = [_compared(part) for part in conditions if isinstance(part, Binary) and part.lhs == var]
-    telling = [limit for limit in limits if not _says_nothing(limit, start, extent, op, bounds)]
-    ends = [_behind(first, limit, bounds) for limit in telling]
+def _end(start: Start, extent: Expr, limits: Sequence[_Limit], op: Parallel, bounds: Bounds) -> Expr | None:
+    """The end of the box in a dimension under the limits; None for that of the tensor, or of the loop."""
+    own = [limit for limit in limits if limit.var == start[0]]
+    ends = [_behind(start[1], limit, bounds) for limit in own if not _says_nothing(limit, start, extent, op, bounds)]
     if not ends:
         return None
     least = ends[0]
@@ -131,12 +147,15 @@ def _compared(condition: Binary) -> Expr:
     return limit if limit.dtype == dtype else Call(dtype, "cast", (limit,))
 
 
-def _behind(first: Expr, limit: Expr, bounds: Bounds) -> Expr:
-    """`first + limit`, or the nearest int: 2**31 - 1 is a common value for no limit."""
-    end = binary("+", first, limit)
+def _behind(first: Expr, limit: _Limit, bounds: Bounds) -> Expr:
+    """The end that a limit gives a box from `first` on, or the nearest int: 2**31 - 1 is a common value for none."""
+    value = limit.value
+    if limit.before == first:
+        return value if value.dtype == INT32 else Call(INT32, "cast", (_nearest_int(value),))
+    end = binary("+", first, value)
     if end.dtype == INT32 and bounds.of_values.never_wraps(end):
         return end
-    return Call(INT32, "saturating_add", (_nearest_int(first), _nearest_int(limit)))
+    return Call(INT32, "saturating_add", (_nearest_int(first), _nearest_int(value)))
 
 
 def _nearest_int(value: Expr) -> Expr:
@@ -157,11 +176,13 @@ def _least(limit: Expr, bounds: Bounds) -> Iterator[Expr]:
         yield value
 
 
-def _says_nothing(limit: Expr, start: Start, extent: Expr, op: Parallel, bounds: Bounds) -> bool:
+def _says_nothing(limit: _Limit, start: Start, extent: Expr, op: Parallel, bounds: Bounds) -> bool:
     """Whether all operands of a limit are past the end of the loop, or the end of the tensor."""
-    var, first = start
-    assert var is not None, "only a loop's variables have limits"
-    box = bounds.linear(op.extents[op.vars.index(var)])
-    rest = bounds.linear(extent).plus(bounds.linear(first), -1)  # of the tensor, from where the box starts
-    past = ([bounds.linear(each).plus(known, -1) for known in (box, rest)] for each in _least(limit, bounds))
-    return all(any(not by.terms and by.constant >= 0 for by in each) for each in past)
+    box = bounds.linear(op.extents[op.vars.index(limit.var)])
+    rest = bounds.linear(extent).plus(bounds.linear(start[1]), -1)  # of the tensor, from where the box starts
+    for each in _least(limit.value, bounds):
+        value = bounds.linear(each).plus(bounds.linear(limit.before), -1)
+        past = (value.plus(known, -1) for known in (box, rest))
+        if not any(not by.terms and by.constant >= 0 for by in past):
+            return False
+    return True

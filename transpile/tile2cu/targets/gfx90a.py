@@ -34,6 +34,7 @@ FP8 = tuple(
 GFX90A = Target(
     name="hip:gfx90a",
     arch="gfx90a",
+    clang=19,
     shared_limit=64 * 1024,
     warp_size=64,
     max_threads=1024,

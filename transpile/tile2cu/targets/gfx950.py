@@ -41,6 +41,7 @@ GFX950 = replace(
     transposing_reads=(1, 2),  # ds_read_b64_tr_b8, ds_read_b64_tr_b16
     fp8="ocp",
     banks=64,
+    clang=22,
     lds_step=1280,
     source="https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/"
     "amd-instinct-cdna4-instruction-set-architecture.pdf",

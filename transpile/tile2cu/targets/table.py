@@ -127,6 +127,7 @@ class Target(Record, frozen=True):
     banks: int = 32
     simds: int = 4
     lds_step: int = 512
+    clang: int = 0  # the major version whose code the tests examine
     dies: int = 1  # to which the hardware assigns blocks round-robin, each with an L2 of its own
 
     def __post_init__(self) -> None:
