@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from tile2cu.analysis.accesses import buffers_written, expressions
 from tile2cu.analysis.uses import statements, users
 from tile2cu.core.decisions import INSTRUCTION, REDUCTION_WARPS
-from tile2cu.core.dtype import FLOAT32, DType
+from tile2cu.core.dtype import FLOAT32, FLOATS_OF_8_BITS, DType
 from tile2cu.core.expr import Binary, Call, Expr, static_value, walk
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import (
@@ -97,9 +97,11 @@ class Numerics(Record, frozen=True, kw_only=True):
     tile, what is rounded). `extrema` are the functions of floating-point numbers that
     prefer a number to NaN, `clamped` the constants that they give instead, with their Python lines. `order` states in
     which order what is summed, a sentence for each kind of sum. `library` are the functions of the GPU's library.
+    `drops_bits`: tensor cores add products with fewer bits than the accumulator has.
     """
 
     products: tuple[str, ...]
+    drops_bits: bool
     reductions: tuple[str, ...]
     rounded: tuple[tuple[str, str, int], ...]
     computed: tuple[tuple[str, str, int], ...]
@@ -117,6 +119,7 @@ def numerics(launches: tuple[Resolved, ...]) -> Numerics:
     calls = list(_float_calls(stmts))
     return Numerics(
         products=tuple(sorted({op.c.buffer.dtype.name for op in stmts if isinstance(op, Gemm)})),
+        drops_bits=any(_drops_bits(op, each) for each in launches for op in statements(each.launch.body, Gemm)),
         reductions=tuple(sorted({op.dst.dtype.name for op in stmts if isinstance(op, Reduce)})),
         rounded=tuple(dict.fromkeys(found for stmt in stmts for found in _rounded(stmt))),
         computed=tuple(dict.fromkeys(found for stmt in stmts for found in _computed(stmt))),
@@ -127,6 +130,13 @@ def numerics(launches: tuple[Resolved, ...]) -> Numerics:
         library=tuple(sorted({name for name in calls if name in _LIBRARY})),
         order=tuple(dict.fromkeys(text for resolved in launches for text in _order(resolved))),
     )
+
+
+def _drops_bits(op: Gemm, resolved: Resolved) -> bool:
+    """Whether wgmma multiplies 8-bit floats. [DeepSeek-V3 Technical Report, 3.3.2; docs/lab/gemm.md]"""
+    instruction = resolved.facts[op, INSTRUCTION]
+    of_bytes = op.a.buffer.dtype in FLOATS_OF_8_BITS and op.b.buffer.dtype in FLOATS_OF_8_BITS
+    return of_bytes and instruction.unit is MmaUnit.WARPGROUP and instruction.through is None
 
 
 def _rounded(stmt: Stmt) -> Iterator[tuple[str, str, int]]:

@@ -75,6 +75,11 @@ class Design(Record, frozen=True, kw_only=True):
         """Whether tiles and operands take more than there is."""
         return self.registers + self.operands > self.limit
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether it has neither shared memory nor registers for tiles."""
+        return not self.shared and not self.registers
+
     @classmethod
     def of(cls, launches: tuple[Resolved, ...], held: tuple[Held, ...] = ()) -> "Design":
         """The design of a kernel; a style that counts registers itself gives those of each launch."""
@@ -147,6 +152,7 @@ def _thread_layouts(resolved: Resolved) -> Iterator[Hashable]:
             yield layout.threads, layout.vector, layout.rows
 
 
+_OTHERS = "The command rejects others, and states why."
 _HEADINGS = ("  parameter", "here", "new", "gives")
 
 
@@ -174,12 +180,14 @@ def in_words(
     )
     legal = legal_values(dict.fromkeys(each.name for each in found).keys(), launches, printer)
     given = [(each, value, _given(each, value, own, launches, write)) for each in found for value in each.nearby]
-    lines = f"; lines are those of {PurePath(first.launch.span.file).name}" * any(
-        each.names_lines for _, _, each in given
-    )
+    designs = [gives.design for _, _, gives in given]
+    if own.takes_nothing and all(each is not None and each.takes_nothing for each in designs):
+        return tuple(wrapped(" ".join(filter(None, (text, legal, _OTHERS)))))
+    because = not own.without_producer and any(each is not None and each.without_producer for each in designs)
+    lines = f"; lines are those of {PurePath(first.launch.span.file).name}" * because
     others = (
-        "The command rejects others, and states why. These values, one changed at a time, give the following; "
-        f"'other X' means that X changes as well{lines}."
+        f"{_OTHERS} These values, one changed at a time, give the following; 'other X' means that X changes as "
+        f"well{lines}."
     )
     rows = [
         (
@@ -194,10 +202,10 @@ def in_words(
 
 
 class Given(NamedTuple):
-    """What a value of a parameter gives, in words, and whether these name lines of the user's file."""
+    """What a value of a parameter gives, in words; no design where it is an error."""
 
     text: str
-    names_lines: bool = False
+    design: Design | None = None
 
 
 def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, ...], write: Write | None) -> Given:
@@ -219,8 +227,7 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
     if (alone := other_than_hungriest(setting.name, others)) is not None:
         place = next(place for place, each in enumerate(others) if each is alone)
         taken = f"{launches[place].namespace}: {_taken(Design.of((alone,), held[place : place + 1]), target)}"
-    because = bool(design.without_producer) and not own.without_producer
-    return Given("; ".join(filter(None, (taken, changes, same))), because)
+    return Given("; ".join(filter(None, (taken, changes, same))), design)
 
 
 def other_than_hungriest(name: str, launches: tuple[Resolved, ...]) -> Resolved | None:

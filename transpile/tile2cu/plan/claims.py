@@ -113,10 +113,14 @@ class Widened(Claim, frozen=True, kw_only=True):
 
 
 class Ends(Claim, frozen=True, kw_only=True):
-    """A barrier ends these hazards: of the `threads` that take a branch, or, where that is 0, of all participants."""
+    """A barrier ends these hazards: of the `threads` that take a branch, or, where that is 0, of all participants.
+
+    `fenced`: the threads execute a proxy fence before it (headers/tl/common/sm90/tma_pipeline.h, sync_consumers).
+    """
 
     hazards: tuple[Hazard, ...]
     threads: int = 0
+    fenced: bool = False
 
 
 class Reuses(Claim, frozen=True, kw_only=True):

@@ -37,9 +37,10 @@ def barrier_before(stmt: Stmt, resolved: Resolved, group: int | None) -> Iterato
     """The barrier that ends a statement's hazards; `group` runs it, or all threads do."""
     hazards = resolved.facts.get(stmt, BARRIER)
     if hazards is not None:
-        claim = Ends(hazards=hazards, rule=resolved.facts.rule(stmt, BARRIER))
-        war_only = bool(resolved.facts.get(stmt, WAR_ONLY))
-        yield Barrier(source=stmt, scope=_scope(resolved, group), war_only=war_only, claims=(claim,))
+        war_only, scope = bool(resolved.facts.get(stmt, WAR_ONLY)), _scope(resolved, group)
+        fenced = scope is BarrierScope.CONSUMERS and not war_only
+        claim = Ends(hazards=hazards, fenced=fenced, rule=resolved.facts.rule(stmt, BARRIER))
+        yield Barrier(source=stmt, scope=scope, war_only=war_only, claims=(claim,))
     part = resolved.facts.get(stmt, PART_BARRIER)
     if part is not None:
         ends = Ends(hazards=part.hazards, threads=part.threads, rule=resolved.facts.rule(stmt, PART_BARRIER))

@@ -274,7 +274,8 @@ def _of_lds(width: int, ways: int, permuted: bool, banks: int) -> str:
 def _ended(claim: Ends, names: Names) -> str:
     """Why there is a barrier: what other threads did to which tiles."""
     who = f"all {claim.threads} threads that come here" if claim.threads else "all threads"
-    return in_words(claim.hazards, names, who)
+    fence = "; fence.proxy.async before it, for wgmma and TMA" * claim.fenced
+    return f"{in_words(claim.hazards, names, who)}{fence}"
 
 
 def in_words(hazards: tuple[Hazard, ...], names: Names, who: str = "all threads") -> str:

@@ -136,7 +136,7 @@ def _rolled(op: Overlapped, loop: FromZero, role: Role, kernel: Parts) -> Statem
     last = (StatementView("branch", {"condition": f"{loop.count} > 0"}, body=(release,)),) * op.iterations.inside
     shown = (
         *map(text_line, counting(op, loop.count, loop.trips)),
-        text_line(fences(tuple(sums)) + "  // written before the MMA reads them"),
+        text_line(fences(tuple(sums)) + "  // its registers are written before the MMA reads them"),
         text_line(f"auto {released} = {state};  // of the {what} in flight"),
         _loop(loop, "0", role.advance(op.iterations), body, op.source.span.line),
         text_line(f"warpgroup_wait<0>();\n{fences(tuple(sums))}"),

@@ -99,7 +99,7 @@ class Layouts:
         """One alias a layout, after those it is a slice of."""
         ordered = sorted(self.aliases, key=lambda alias: isinstance(alias.layout, Slice))
         count, limit = self.registers.count, self.registers.limit
-        title = f"registers: {count} per thread for tiles" if count else "how loops are spread over the threads"
+        title = f"registers: {count} per thread for tiles" if count else "how loops are distributed over the threads"
         if prefetched := self.registers.prefetched:
             title += f", {prefetched} of which hold the next tile"
         if count > limit:
