@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 import tile2cu
 from tests.amdgcn.build import KERNELS, compile_hip, compile_text
 from tests.amdgcn.state import cohort, execute
-from tile2cu_runtime.amdgcn import SimulatorError, simulate
+from tile2cu.targets import find
+from tile2cu_runtime.amdgcn import CodeObject, SimulatorError, simulate
+from tile2cu_runtime.hip import CODE_OBJECT, find_clang
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RANDOM = np.random.default_rng(5)
@@ -117,6 +120,26 @@ def test_loops_add_no_addresses_of_transposing_reads(ziglang: str) -> None:
         cost = attention.costs[0]
         found.append(cost.count("vector") / cost.waves)
     assert found[1] - found[0] <= 400
+
+
+def test_reads_of_operands_are_those_that_are_stated(ziglang: str) -> None:
+    """K is read along its rows, V across them; clang of the stated version moves no value to AccVGPRs."""
+    attention = tile2cu.load(
+        EXAMPLES / "attention.py", target="hip:gfx950", device="sim",
+        dim=128, block_M=128, block_N=64, threads=256, is_causal=False,
+    )  # fmt: skip
+    attention(*(RANDOM.standard_normal((1, 64, 1, 128)).astype(np.float16) for _ in range(3)))
+    stated = re.findall(r"B from LDS through VGPRs by (ds_read\w+)", re.sub(r"\n *// ", " ", attention.source))
+    assert stated == ["ds_read_b128", "ds_read_b64_tr_b16"]
+    names = set(CodeObject.load(attention.library.parent / CODE_OBJECT).listing.names())
+    assert {name for name in names if name.startswith("ds_read")} == set(stated)
+    assert not any(name.startswith("v_accvgpr") for name in names)
+
+
+def test_stated_versions_of_clang_are_those_that_compile_here(ziglang: str) -> None:
+    for target in ("hip:gfx942", "hip:gfx950"):
+        found = find(target)
+        assert re.search(rf"clang version {found.clang}\.", find_clang(found.arch).version)
 
 
 def test_without_its_assembly_a_gfx950_file_is_refused(wide: Path, tmp_path: Path) -> None:

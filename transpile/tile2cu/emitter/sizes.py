@@ -276,7 +276,7 @@ def _loads(resolved: Resolved, constants: Constants) -> Iterator[Declaration]:
     """The loads per thread and iteration, where loads bypass the registers and are counted."""
     counts = {each.direct: loop for loop, each in resolved.pipelines if each.direct is not None}
     for count, stmt in counts.items():
-        about = "of 16 bytes, past the registers, that a thread starts per iteration; waits count them"
+        about = "loads of 16 bytes, directly to the LDS, that a thread issues per iteration; waits count them"
         text = f"constexpr int {constants.loads(count)} = {count};"
         yield Declaration(text, tuple(wrapped(f"{about}  [{resolved.facts.rule(stmt, PIPELINE)}]")))
 

@@ -60,14 +60,14 @@ class AddedByTma(Claim, frozen=True, kw_only=True):
 class Executes(Claim, frozen=True, kw_only=True):
     """An MMA is `counts` of each of these instructions, of each warp, wave or warpgroup.
 
-    `a_in_registers` is the tile that holds A there. `lds_reads`, of an MFMA: the bytes that a lane reads at a time
-    of A (0: A is in registers) and of B; None where that is not known. `lds_ways` are the conflict degrees of these
-    reads of an LDS of `banks`, 1 for none; `permuted`, whether lanes read rows of K, whose elements v_perm_b32 then
-    pairs along K. What a lane has read takes `registers`, for `steps` steps of `step` along K at a time, or for all
-    of K (0 steps); `k_of_mfma` are the k of the `each` values, by i, that it gives MFMA s, and `columns`
-    interleave. `ldmatrix`, of mma.sync: what loads A (none: A is in registers) and B; None where these are others.
-    `k_major`, of wgmma: whether the shared tiles of A and B have K along their rows, and of how many `warpgroups`
-    of all of the consumers' compute it.
+    `a_in_registers` is the tile that holds A there. `lds_reads`, of an MFMA: the bytes that a lane reads at a time of A
+    (0: A is in registers) and of B; None where that is not known. `lds_ways` are the conflict degrees of these reads of
+    an LDS of `banks`, 1 for none, 0 where unknown; `transposing`, whether they transpose; `permuted`, whether lanes
+    read rows of K, whose elements v_perm_b32 then pairs along K. What a lane has read takes `registers`, for `steps`
+    steps of `step` along K at a time, or for all of K (0 steps); `k_of_mfma` are the k of the `each` values, by i, that
+    it gives MFMA s, and `columns` interleave. `ldmatrix`, of mma.sync: what loads A (none: A is in registers) and B;
+    None where these are others. `k_major`, of wgmma: whether the shared tiles of A and B have K along their rows, and
+    of how many `warpgroups` of all of the consumers' compute it.
     """
 
     counts: tuple[tuple[MmaInstruction, int], ...]
@@ -75,6 +75,7 @@ class Executes(Claim, frozen=True, kw_only=True):
     lds_reads: tuple[int, int] | None = None
     lds_ways: tuple[int, int] = (0, 0)
     banks: int = 32
+    transposing: tuple[bool, bool] = (False, False)
     permuted: tuple[bool, bool] = (False, False)
     registers: int = 0
     steps: int = 0

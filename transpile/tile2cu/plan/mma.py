@@ -100,7 +100,7 @@ def _interleaved(op: Gemm, resolved: Resolved) -> int:
 def _lds_reads(op: Gemm, resolved: Resolved) -> tuple[int, int] | None:
     """The bytes of each read of A and B from the LDS (headers/tl/common/cdna/mfma_gemm.h); None where unknown."""
     layout = resolved.facts.get(op.c.buffer, LAYOUT)
-    if not isinstance(layout, MfmaAccumulator) or resolved.target.transposing_reads:
+    if not isinstance(layout, MfmaAccumulator):
         return None
     size = op.a.buffer.dtype.bytes
     if size == 1 or op.b.buffer.dtype.bytes != size or op.a.buffer.dtype.is_packed:
@@ -116,6 +116,15 @@ def _lds_reads(op: Gemm, resolved: Resolved) -> tuple[int, int] | None:
     if is_interleaved(op.b.buffer, resolved):
         return a, RUN_BYTES * layout.interleave
     return a, along if op.transpose_b else min(layout.interleave * size, 16)
+
+
+def _transposing(op: Gemm, resolved: Resolved, reads: tuple[int, int]) -> tuple[bool, bool]:
+    """Whether A and B are read across K by transposing reads, of 8 bytes (the same header, MfmaAcrossK)."""
+    layout, steps, size = resolved.facts[op.c.buffer, LAYOUT], steps_of(op, resolved), op.b.buffer.dtype.bytes
+    if size not in resolved.target.transposing_reads or steps is None or steps.piece % (8 // size):
+        return False, False
+    interleave = layout.interleave if isinstance(layout, MfmaTile) else 1
+    return bool(reads[0]) and op.transpose_a, not op.transpose_b and interleave == 1
 
 
 def _operand(region: Region, *, transposed: bool = False) -> Tile:
@@ -153,16 +162,19 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
     counts = executed(instruction, op.mnk, along_m, warps.n)
     in_registers = op.a.buffer.scope is Scope.FRAGMENT
     reads, steps = _lds_reads(op, resolved), steps_of(op, resolved)
+    transposing = _transposing(op, resolved, reads) if reads is not None else (False, False)
+    ways = lds_ways_of(op, resolved, reads) if reads is not None else (0, 0)
     of_one_k = (op.transpose_a and not in_registers, not op.transpose_b)
     permuted = tuple(
-        across and op.b.buffer.dtype.bytes == 2 and not is_interleaved(tile.buffer, resolved)
-        for across, tile in zip(of_one_k, (op.a, op.b), strict=True)
+        across and op.b.buffer.dtype.bytes == 2 and not (by_columns or is_interleaved(tile.buffer, resolved))
+        for across, tile, by_columns in zip(of_one_k, (op.a, op.b), transposing, strict=True)
     )
     yield Executes(
         counts=counts,
         a_in_registers=op.a.buffer if in_registers else None,
         lds_reads=reads,
-        lds_ways=lds_ways_of(op, resolved, reads) if reads is not None else (0, 0),
+        lds_ways=(0 if transposing[0] else ways[0], 0 if transposing[1] else ways[1]),
+        transposing=transposing,
         banks=resolved.target.banks,
         permuted=(permuted[0], permuted[1]) if reads is not None else (False, False),
         registers=operand_registers(op, resolved),

@@ -167,10 +167,16 @@ def numbers(slabs: range) -> str:
     return f"{slabs[0]}-{slabs[-1]}" if len(slabs) > 1 else str(slabs[0])
 
 
+def called(slabs: range) -> str:
+    """Slabs by their numbers, with the noun: `slab 0`, `slabs 1-2`."""
+    return f"slab{'s' * (len(slabs) > 1)} {numbers(slabs)}"
+
+
 def of_first_part(stages: SlabbedStages) -> str:
     """Whose part of a stage begins with its first slab."""
     own = len(stages.parts[0])
-    return f"Of a stage's {stages.total} slabs warpgroup 0 releases the first {own}, warpgroup 1 the others"
+    first = f"first {own}" if own > 1 else "first one"
+    return f"Of a stage's {stages.total} slabs warpgroup 0 releases the {first}, warpgroup 1 the others"
 
 
 def _loaded_first(prologue: Prologue, names: Names) -> str:

@@ -234,9 +234,16 @@ def _lds_reads(claim: Executes, names: Names) -> str:
     """From where a lane has the operands of an MFMA."""
     if claim.lds_reads is None:
         return ""
-    parts = zip(claim.lds_reads, claim.lds_ways, claim.permuted, strict=True)
+    parts = zip(claim.lds_reads, claim.lds_ways, claim.permuted, claim.transposing, strict=True)
     held = "VGPRs" if claim.a_in_registers is None else f"VGPRs ({names(claim.a_in_registers.name)})"
-    a, b = (_of_lds(*each, claim.banks) if each[0] else held for each in parts)
+    a, b = (
+        held
+        if not width
+        else "LDS through VGPRs by ds_read_b64_tr_b16"
+        if across
+        else _of_lds(width, ways, permuted, claim.banks)
+        for width, ways, permuted, across in parts
+    )
     return f"; A and B from {a}" if a == b else f"; A from {a}; B from {b}"
 
 

@@ -159,6 +159,8 @@ def _warpgroup_part(layout: WgmmaAccumulator) -> str:
     row = "g" if layout.along_n * layout.copies == 1 else f"(g % {layout.along_m})"
     col = f"{cols} g" if layout.along_m == 1 else f"{cols} (g / {layout.along_m})"
     held_rows = "all rows" if layout.along_m == 1 else f"rows {rows} {row} to {rows} {row} + {rows - 1}"
+    if layout.along_n == 1 and layout.along_m == 1 < layout.copies:
+        return f"each warpgroup holds {held_rows}"
     if layout.along_n == 1:
         return f"warpgroup g holds {held_rows}"
     return f"warpgroup g holds {held_rows} and columns {col} to {col} + {cols - 1}"

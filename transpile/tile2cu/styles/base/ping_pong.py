@@ -20,7 +20,7 @@ from tile2cu.plan.ping_pong_ops import (
 from tile2cu.plan.ping_pong_order import timeline
 from tile2cu.plan.producer_ops import AwaitMmas, Do, PartKind, ReleaseStage, Rescale
 from tile2cu.plan.structure import Block
-from tile2cu.styles.base.barriers import numbers
+from tile2cu.styles.base.barriers import called
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.overlap import rescale_skipped, wish_of
@@ -184,8 +184,8 @@ class PingPongLoop(ABC):
 
     def slabs_released(self, k: str, number: int) -> str:
         """Which slabs a warpgroup releases, and why both have read them."""
-        last, slabs = self.names(self.op.second.name), numbers(self.op.parts_of_stage[number])
-        return f"  // empty[s][{number}], slabs {slabs}: read by {self.names(self.op.first.name)} {k} and {last} {k}"
+        last, slabs = self.names(self.op.second.name), called(self.op.parts_of_stage[number])
+        return f"  // empty[s][{number}], {slabs}: read by {self.names(self.op.first.name)} {k} and {last} {k}"
 
     def call(self, do: RunPingPong, k: str) -> str:
         """The call of a part."""
@@ -243,7 +243,7 @@ class PingPongLoop(ABC):
         """What TMA loads: parts of tiles."""
         tiles = dict.fromkeys(tile for tile, _ in parts)
         return ", ".join(
-            f"tile {tile}" if both else f"slabs {numbers(self.op.parts_of_stage[part])} of tile {tile}"
+            f"tile {tile}" if both else f"{called(self.op.parts_of_stage[part])} of tile {tile}"
             for tile in tiles
             for both in ((tile, 0) in parts and (tile, 1) in parts,)
             for part in [own for of, own in parts if of == tile][: 1 if both else None]
