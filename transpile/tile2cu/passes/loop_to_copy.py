@@ -1,6 +1,7 @@
 """Loops that fill a tile from a tensor, element by element, where a copy could be prefetched: they become copies."""
 
 from collections.abc import Iterator, Sequence
+
 from msgspec.structs import replace
 
 from tile2cu.analysis.bounds import Bounds, bounds_of
@@ -18,6 +19,7 @@ from tile2cu.core.program import (
     Store,
 )
 from tile2cu.core.rebuild import with_instead
+from tile2cu.core.record import Record
 from tile2cu.passes.mask_after_gemm import conjuncts
 from tile2cu.passes.tiles import whole
 from tile2cu.passes.transposed_stores import start_of
@@ -103,8 +105,7 @@ def _starts(indices: tuple[Expr, ...], op: Parallel) -> tuple[Start, ...] | None
     return tuple(found) if tuple(var for var, _ in found if var is not None) == op.vars else None
 
 
-@dataclass(frozen=True)
-class _Limit:
+class _Limit(Record, frozen=True):
     """A condition `before + var < value`, where `before` is 0, or what elements' indices add to the variable."""
 
     var: Var

@@ -138,6 +138,7 @@ class Producer(Record, frozen=True, kw_only=True, eq=False):
     def fills(self, tile: Buffer) -> bool:
         """Whether it loads a shared tile for a loop."""
         return any(tile.memory is each.memory for fed in self.pipelines for each in fed.tiles)
+
     @property
     def nested_by_one(self) -> bool:
         """Whether one thread goes through the loops around the loads, as no warp looks for active iterations there."""

@@ -255,7 +255,10 @@ class CuteKernel(Parts):
                 kept: dict[type[Claim], bool] = {Evicts: self.copies.evicts(op), Streams: self.copies.streams(op)}
                 text, left_out = self._text(op), tuple(claim for claim, is_kept in kept.items() if not is_kept)
         claims = (stated for each in op.claims if (stated := self._stated(each, op)) and not isinstance(each, left_out))
-        return text_line(text, 0, tuple(comment(each, self.printer.names) for each in claims))
+        said = tuple(comment(each, self.printer.names) for each in claims)
+        if isinstance(op, ops.Barrier):  # clang-format leaves lines that begin with a word and a colon
+            said = tuple(line for each in said for line in wrapped(each, BODY_WIDTH))
+        return text_line(text, 0, said)
 
     def _stated(self, claim: Claim, op: ops.Op) -> Claim | None:
         """A claim about a copy as it is made: its width, and the 16 bytes that alone have a hint; None of no cp.async.
