@@ -271,7 +271,7 @@ def _guards(launches: tuple[Resolved, ...]) -> str:
     )
     sentences = ["out-of-bounds loads return zero"] * loaded + ["out-of-bounds elements are not stored"] * stored
     text = "; ".join(sentences)
-    return f"{text[0].upper()}{text[1:]}." if text else "All accesses are provably in bounds: none is checked."
+    return f"{text[0].upper()}{text[1:]}." if text else "All accesses are provably in bounds: no check is added."
 
 
 def _unwritten(launches: tuple[Resolved, ...], printer: Printer) -> str:
