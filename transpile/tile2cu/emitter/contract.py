@@ -332,7 +332,7 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
     found, file = numerics(launches), launches[0].program.source.name
     parts: list[str] = []
     if found.products:
-        less = ", of which wgmma keeps about 14 bits where it adds products of 8-bit floats" * found.drops_bits
+        less = ", of which wgmma keeps about 14 bits where operands are 8-bit floats" * found.drops_bits
         parts.append(f"MMAs accumulate in {listed(list(found.products))}{less}.")
     if found.reductions:
         parts.append(f"Reductions accumulate in {listed(list(found.reductions))}.")

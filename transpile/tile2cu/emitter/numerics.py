@@ -97,7 +97,7 @@ class Numerics(Record, frozen=True, kw_only=True):
     tile, what is rounded). `extrema` are the functions of floating-point numbers that
     prefer a number to NaN, `clamped` the constants that they give instead, with their Python lines. `order` states in
     which order what is summed, a sentence for each kind of sum. `library` are the functions of the GPU's library.
-    `drops_bits`: tensor cores add products with fewer bits than the accumulator has.
+    `drops_bits`: tensor cores add with fewer bits than the accumulator has.
     """
 
     products: tuple[str, ...]
