@@ -95,8 +95,8 @@ constexpr int group = 32, block_M = 64, block_N = 64, block_K = 64;
 constexpr int shared_stages = 1;
 // 2 waves: 2 along M by 1 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
-// at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
-// value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// at most 256 registers per thread, of a SIMD's 512 per lane: clang 19 then keeps MFMA accumulators in VGPRs,
+// without moves to or from AccVGPRs  [launch.cdna.two-waves]
 // workgroups per CU: 4 to 8 by registers (tiles take 52, operands up to 48), 3 by LDS: 3, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 

@@ -38,19 +38,20 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 27,648 bytes of LDS and 101 of 512 registers for tiles.
-// Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0: 0 loads
-// each tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more keep a second
-// one there, if it fits. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states
-// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// Legal values: block_N and block_K from 1; threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021);
+// num_stages from 0: 0 loads each tile where it is used, 1 and 2 keep it in LDS while the next one loads to
+// registers, 3 and more keep a second one there, if it fits. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The
+// command rejects others, and states why. These values, one changed at a time, give the following; 'other X' means
+// that X changes as well.
 //   parameter   here   new    gives
 //   block_N     8      4      18,432 bytes of LDS and 55 of 512 registers for tiles
 //                      16     47,104 bytes of LDS and 194 of 512 registers for tiles
-//   block_K     2,048  1,024  14,336 bytes of LDS and 51 of 512 registers for tiles
-//                      4,096  56,320 bytes of LDS and 202 of 512 registers for tiles
+//   block_K     2,048  1,024  14,336 bytes of LDS and 51 of 512 registers for tiles; other thread layouts
+//                      4,096  56,320 bytes of LDS and 202 of 512 registers for tiles; other thread layouts
 //   num_stages  3      2      14,336 bytes of LDS and 101 of 512 registers for tiles
 //                      4      27,648 bytes of LDS and 101 of 512 registers for tiles; 3 stages used; the same kernel
-//   threads     128    64     27,648 bytes of LDS and 202 of 512 registers for tiles
-//                      256    27,648 bytes of LDS and 51 of 512 registers for tiles
+//   threads     128    64     27,648 bytes of LDS and 202 of 512 registers for tiles; other thread layouts
+//                      256    27,648 bytes of LDS and 51 of 512 registers for tiles; other thread layouts
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. printf("%g\n",

@@ -87,8 +87,8 @@ constexpr int shared_stages = 2;
 static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
 // 4 waves: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
-// at most 256 registers per thread, of a SIMD's 512 per lane: clang then keeps MFMA accumulators in VGPRs, and no
-// value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// at most 256 registers per thread, of a SIMD's 512 per lane: clang 19 then keeps MFMA accumulators in VGPRs,
+// without moves to or from AccVGPRs  [launch.cdna.two-waves]
 // workgroups per CU: 2 to 4 by registers (tiles take 80, operands up to 32), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 

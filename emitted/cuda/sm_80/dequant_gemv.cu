@@ -35,19 +35,19 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 41,984 bytes of shared memory and 74 of 255 registers
-// for tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of
-// which are used where more do not fit or do not help. Tiles must fit 166,912 bytes of shared memory (else
-// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
-// 'other X' means that X changes as well.
+// for tiles. Legal values: block_N and block_K from 1; threads in multiples of 32, at most 1,024 (else T2C-L021);
+// num_stages from 0, fewer of which are used where more do not fit or do not help. Tiles must fit 166,912 bytes of
+// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
 //   parameter   here   new    gives
 //   block_N     8      4      27,648 bytes of shared memory and 37 of 255 registers for tiles
 //                      16     71,680 bytes of shared memory and 148 of 255 registers for tiles
-//   block_K     2,048  1,024  21,504 bytes of shared memory and 37 of 255 registers for tiles
-//                      4,096  83,968 bytes of shared memory and 148 of 255 registers for tiles
+//   block_K     2,048  1,024  21,504 bytes of shared memory and 37 of 255 registers for tiles; other thread layouts
+//                      4,096  83,968 bytes of shared memory and 148 of 255 registers for tiles; other thread layouts
 //   num_stages  3      2      28,672 bytes of shared memory and 74 of 255 registers for tiles
 //                      4      56,320 bytes of shared memory and 74 of 255 registers for tiles
-//   threads     128    64     41,984 bytes of shared memory and 148 of 255 registers for tiles
-//                      256    41,984 bytes of shared memory and 37 of 255 registers for tiles
+//   threads     128    64     41,984 bytes of shared memory and 148 of 255 registers for tiles; other thread layouts
+//                      256    41,984 bytes of shared memory and 37 of 255 registers for tiles; other thread layouts
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
@@ -113,6 +113,7 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 // layout of products:
 // (T128 threads, V128 values each) -> (8, 64, 32); 2 x 64 x 1 threads with 4 runs of 32 consecutive elements each;
 // TV layout ((64,2),(32,4)):((8,1),(512,2))  [layout.free.rows-in-warps]
+// in products each 8 neighbours are in the order 0, 4, 1, 5, 2, 6, 3, 7, in which they are unpacked
 using products_layout = tl::Blocked<tl::Shape<block_N, chunks, chunk>, tl::Shape<2, 64, 1>, 32>;
 // layout of partial, sums:
 // (T128 threads, V4 values each) -> (8, 64); 2 x 64 threads with 4 elements each; TV layout ((64,2),4):((8,1),2)
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(threads)
     // cp.async.cg of 16 bytes, 2 per thread for each tile
     tl::copy_async<threads>(X(m, tl::all).tile(ko * block_K), x[ko % num_stages]);
     // cp.async.cg of 16 bytes, 4 per thread for each tile
-    // evict_first in L2, of W and S, where no other block reads them, of tensors of at most 256 MiB
+    // evict_first in L2 by cp.async, of W and S, where no other block reads them, of tensors of at most 256 MiB
     // [select.copy.streaming]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 2)), packed[ko % num_stages], M == 1);
 

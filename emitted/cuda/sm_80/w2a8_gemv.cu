@@ -26,18 +26,18 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 of 255 registers
-// for tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of
-// which are used where more do not fit or do not help. Tiles must fit 166,912 bytes of shared memory (else
-// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
-// 'other X' means that X changes as well.
+// for tiles. Legal values: block_K from 1; threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages
+// from 0, fewer of which are used where more do not fit or do not help. Tiles must fit 166,912 bytes of shared
+// memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
+// following; 'other X' means that X changes as well.
 //   parameter   here   new    gives
-//   block_K     1,024  512    10,240 bytes of shared memory and 42 of 255 registers for tiles; other tiles or their
-//                             swizzles in shared memory
-//                      2,048  40,960 bytes of shared memory and 168 of 255 registers for tiles
+//   block_K     1,024  512    10,240 bytes of shared memory and 42 of 255 registers for tiles; other thread layouts and
+//                             tiles or their swizzles in shared memory
+//                      2,048  40,960 bytes of shared memory and 168 of 255 registers for tiles; other thread layouts
 //   num_stages  4      3      15,360 bytes of shared memory and 84 of 255 registers for tiles
 //                      5      25,600 bytes of shared memory and 84 of 255 registers for tiles
-//   threads     64     32     20,480 bytes of shared memory and 168 of 255 registers for tiles
-//                      128    20,480 bytes of shared memory and 42 of 255 registers for tiles
+//   threads     64     32     20,480 bytes of shared memory and 168 of 255 registers for tiles; other thread layouts
+//                      128    20,480 bytes of shared memory and 42 of 255 registers for tiles; other thread layouts
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. tl::print("NAME", NAME), called by all threads that
@@ -125,7 +125,8 @@ __global__ void __launch_bounds__(threads)
     // cp.async.cg of 16 bytes, 1 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X(m, tl::all).tile(ko * block_K), x[ko % num_stages]);
     // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
-    // evict_first in L2 where no other block reads it, of tensors of at most 256 MiB  [select.copy.streaming]
+    // evict_first in L2 by cp.async where no other block reads it, of tensors of at most 256 MiB
+    // [select.copy.streaming]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 4)), W_shared[ko % num_stages], M == 1);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

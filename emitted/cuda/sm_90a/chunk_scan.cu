@@ -47,7 +47,7 @@
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
 // do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
 // fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// changed at a time, give the following; 'other X' means that X changes as well; lines are those of chunk_scan.py.
 //   parameter   here  new  gives
 //   block_M     64    32   51,200 bytes of shared memory and 106 of 255 registers for tiles and 24 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
@@ -277,8 +277,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);
   tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
 
-  // RAW: all threads have stored dA_shared, decayed_shared and dt_shared before any reads them
-  // [sync.shared.hazard]
+  // RAW: all threads have stored dA_shared, decayed_shared and dt_shared before any reads them; fence.proxy.async
+  // before it, for wgmma and TMA  [sync.shared.hazard]
   tl::sync_consumers<threads>();
   // The contribution of the chunk's own tokens, up to each token.
   // chunk_scan.py:92  for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):

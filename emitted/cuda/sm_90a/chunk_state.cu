@@ -40,7 +40,7 @@
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
 // do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
 // fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// changed at a time, give the following; 'other X' means that X changes as well; lines are those of chunk_state.py.
 //   parameter   here  new  gives
 //   block_M     64    32   31,744 bytes of shared memory and 38 of 255 registers for tiles and 16 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory, pipelines
@@ -224,7 +224,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // chunk_state.py:70  T.clear(state)
   tl::clear(state);
 
-  // RAW: all threads have stored decayed_shared before any reads it  [sync.shared.hazard]
+  // RAW: all threads have stored decayed_shared before any reads it; fence.proxy.async before it, for wgmma and
+  // TMA  [sync.shared.hazard]
   tl::sync_consumers<threads>();
   // chunk_state.py:71  for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
   for (int k = 0; k < num_iterations; ++k) {

@@ -20,7 +20,8 @@
 // along y or z); else TL_INVALID_SIZE. K must be a multiple of 16, since TMA needs 16-byte row pitches; else
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (bfloat16, gemm_fp8_scaled.py:67 and 69).
+// MMAs accumulate in float32, of which wgmma keeps about 14 bits where operands are 8-bit floats. Rounded to nearest
+// even (RN): C (bfloat16, gemm_fp8_scaled.py:67 and 69).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
 // and driver. Batch-invariant: the order in which an element's terms are added depends only on K.

@@ -166,19 +166,18 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // to 3 iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of
   // the next tile of work while the consumers finish this one.
   if (tl::is_producer<threads>()) {
+    if (tl::thread() != threads) return;  // one thread issues all loads
     for_each_work_tile([&](const WorkTile& work) {
       // gemm_persistent.py:35  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-      if (tl::thread() == threads) {
-        TL_NO_UNROLL
-        for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko) {
-          tl::Barrier& full = pipeline.producer_acquire(stage);
-          // gemm_persistent.py:36-37
-          // cp.async.bulk.tensor.2d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
-          tl::tma_load(A_map, tl::at(work.by * block_M, ko * block_K), A_shared[stage], full);
-          // cp.async.bulk.tensor.2d (TMA), 4 boxes of 64 x 64 per tile, 128-byte swizzle
-          tl::tma_load(B_map, tl::at(ko * block_K, work.bx * block_N), B_shared[stage], full);
-          stage.advance();
-        }
+      TL_NO_UNROLL
+      for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko) {
+        tl::Barrier& full = pipeline.producer_acquire(stage);
+        // gemm_persistent.py:36-37
+        // cp.async.bulk.tensor.2d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
+        tl::tma_load(A_map, tl::at(work.by * block_M, ko * block_K), A_shared[stage], full);
+        // cp.async.bulk.tensor.2d (TMA), 4 boxes of 64 x 64 per tile, 128-byte swizzle
+        tl::tma_load(B_map, tl::at(ko * block_K, work.bx * block_N), B_shared[stage], full);
+        stage.advance();
       }
     });
     return;
@@ -203,7 +202,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // gemm_persistent.py:40-42  Fused ReLU: C is stored once.
     tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
-    tl::tma_store_wait();  // lane 0 waits, then __syncwarp: the previous store may have had elements of this one
+    tl::tma_store_wait();  // lane 0 waits, then __syncwarp: stores of two iterations are not proven disjoint
     // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
     // them while the block continues  [epilogue.copy.tma-store]
     tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(work.by * block_M, work.bx * block_N));

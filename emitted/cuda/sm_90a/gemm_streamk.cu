@@ -166,19 +166,18 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // to 3 iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of
   // the next tile of work while the consumers finish this one.
   if (tl::is_producer<threads>()) {
+    if (tl::thread() != threads) return;  // one thread issues all loads
     for_each_work_tile([&](const WorkTile& work) {
       // gemm_splitk.py:125  for ko in T.Pipelined(count, num_stages=num_stages):
-      if (tl::thread() == threads) {
-        TL_NO_UNROLL
-        for (int ko = 0; ko < work.count; ++ko) {
-          tl::Barrier& full = pipeline.producer_acquire(stage);
-          // gemm_splitk.py:126-127
-          // cp.async.bulk.tensor.2d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
-          tl::tma_load(A_map, tl::at(work.m, (work.start + ko) * block_K), A_shared[stage], full);
-          // cp.async.bulk.tensor.2d (TMA), 4 boxes of 64 x 64 per tile, 128-byte swizzle
-          tl::tma_load(B_map, tl::at((work.start + ko) * block_K, work.n), B_shared[stage], full);
-          stage.advance();
-        }
+      TL_NO_UNROLL
+      for (int ko = 0; ko < work.count; ++ko) {
+        tl::Barrier& full = pipeline.producer_acquire(stage);
+        // gemm_splitk.py:126-127
+        // cp.async.bulk.tensor.2d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
+        tl::tma_load(A_map, tl::at(work.m, (work.start + ko) * block_K), A_shared[stage], full);
+        // cp.async.bulk.tensor.2d (TMA), 4 boxes of 64 x 64 per tile, 128-byte swizzle
+        tl::tma_load(B_map, tl::at((work.start + ko) * block_K, work.n), B_shared[stage], full);
+        stage.advance();
       }
     });
     return;

@@ -35,7 +35,8 @@
 // mma.sync runs elsewhere); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of
 // which are used where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it
 // runs on FMAs. Tiles must fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and
-// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// states why. These values, one changed at a time, give the following; 'other X' means that X changes as well; lines
+// are those of linear_attention.py.
 //   parameter   here  new  gives
 //   chunk       64    32   37,888 bytes of shared memory and 64 of 255 registers for tiles and 24 for operands; other
 //                          MMA instructions, partition among warps, tiles or their swizzles in shared memory and
@@ -214,7 +215,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // linear_attention.py:61  From the previous chunks: their state, which is then updated with this chunk.
     tl::copy(state, state_shared);
 
-    // RAW: all threads have stored state_shared before any reads it  [sync.shared.hazard]
+    // RAW: all threads have stored state_shared before any reads it; fence.proxy.async before it, for wgmma and TMA
+    // [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_attention.py:62-63
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major

@@ -42,7 +42,7 @@
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
 // do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
 // fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// changed at a time, give the following; 'other X' means that X changes as well; lines are those of linear_int4.py.
 //   parameter   here  new  gives
 //   block_M     256   128  148,480 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
 //                          and register shares
@@ -229,7 +229,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       return tl::cast_exact<tl::half>(tl::cast<int>(nibble) - 8) * scale;
     });
 
-    // RAW: all threads have stored W_shared before any reads it  [sync.shared.hazard]
+    // RAW: all threads have stored W_shared before any reads it; fence.proxy.async before it, for wgmma and TMA
+    // [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_int4.py:51  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, SS: A and B K-major

@@ -42,7 +42,8 @@
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
 // do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
 // fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// changed at a time, give the following; 'other X' means that X changes as well; lines are those of
+// linear_int4_prefill.py.
 //   parameter   here  new  gives
 //   block_M     256   128  115,712 bytes of shared memory and 100 of 240 registers for tiles
 //                     512  208,896 bytes of shared memory and 276 registers for tiles and 256 for operands, over the

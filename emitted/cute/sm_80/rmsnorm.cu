@@ -10,8 +10,8 @@
 //   W  in   float16  (dim)     row-major
 //   Y  out  float16  (M, dim)  row-major
 //
-// M may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. No access is
-// out of bounds; there are no guards.
+// M may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. All accesses
+// are provably in bounds: no check is added.
 // Reductions accumulate in float32. Rounded to nearest even (RN): Y (float16, rmsnorm.py:58). tl::rsqrt is
 // rsqrt.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -24,10 +24,11 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 41 of 255 registers for
-// tiles. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why.
-// These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// tiles. Legal values: block_M from 1. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter  here  new  gives
-//   block_M    1     2    32 bytes of shared memory and 81 of 255 registers for tiles
+//   block_M    1     2    32 bytes of shared memory and 81 of 255 registers for tiles; other thread layouts
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
@@ -94,8 +95,8 @@ __global__ void __launch_bounds__(threads)
 
   Tensor x = tl::partition_fragment<float>(x_partition{}, Shape<Int<block_M>, Int<dim>>{});        // (V, M, N)
   Tensor squares = tl::partition_fragment<float>(x_partition{}, Shape<Int<block_M>, Int<dim>>{});  // (V, M, N)
-  Tensor sum_squares = make_tensor<float>(_1{});  // this thread's rows of x
-  Tensor weights = make_tensor<half_t>(_16{});    // this thread's columns of x
+  Tensor sum_squares = make_tensor<float>(_1{});  // this thread's rows of x_partition
+  Tensor weights = make_tensor<half_t>(_16{});    // this thread's columns of x_partition
   const Tensor x_at = tl::coordinates(x_partition{}, Shape<Int<block_M>, Int<dim>>{});
   const Tensor x_at_rowcol = tl::rowcol(x_at);
   Tensor squares_rowcol = tl::rowcol(squares);  // (rows, columns) of this thread

@@ -23,14 +23,14 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 34 of 255 registers for tiles. Legal values: threads in
-// multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// those of its value, and so do comments. This kernel takes 34 of 255 registers for tiles. Legal values: block_M
+// from 1; threads in multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why.
+// These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
-//   block_M    4     2    32 bytes of shared memory and 18 of 255 registers for tiles
+//   block_M    4     2    32 bytes of shared memory and 18 of 255 registers for tiles; other thread layouts
 //                    8    68 of 255 registers for tiles
-//   threads    128   64   68 of 255 registers for tiles
-//                    256  64 bytes of shared memory and 18 of 255 registers for tiles
+//   threads    128   64   68 of 255 registers for tiles; other thread layouts
+//                    256  64 bytes of shared memory and 18 of 255 registers for tiles; other thread layouts
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(threads)
   const int bx = blockIdx.x;
 
   Tensor X_local = tl::partition_fragment<float>(X_local_partition{}, Shape<Int<block_M>, Int<N>>{});  // (V, M, N)
-  Tensor row_max = make_tensor<float>(_1{});    // this thread's rows of X_local
-  Tensor row_sum = make_tensor<float>(_1{});    // this thread's rows of X_local
+  Tensor row_max = make_tensor<float>(_1{});    // this thread's rows of X_local_partition
+  Tensor row_sum = make_tensor<float>(_1{});    // this thread's rows of X_local_partition
   Tensor X_local_rowcol = tl::rowcol(X_local);  // (rows, columns) of this thread
   const Tensor X_local_at = tl::coordinates(X_local_partition{}, Shape<Int<block_M>, Int<N>>{});
   const Tensor X_local_at_rowcol = tl::rowcol(X_local_at);

@@ -35,19 +35,19 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 41,984 bytes of shared memory and 74 of 255 registers
-// for tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of
-// which are used where more do not fit or do not help. Tiles must fit 232,448 bytes of shared memory (else
-// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
-// 'other X' means that X changes as well.
+// for tiles. Legal values: block_N and block_K from 1; threads in multiples of 32, at most 1,024 (else T2C-L021);
+// num_stages from 0, fewer of which are used where more do not fit or do not help. Tiles must fit 232,448 bytes of
+// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
 //   parameter   here   new    gives
 //   block_N     8      4      27,648 bytes of shared memory and 37 of 255 registers for tiles
 //                      16     71,680 bytes of shared memory and 148 of 255 registers for tiles
-//   block_K     2,048  1,024  21,504 bytes of shared memory and 37 of 255 registers for tiles
-//                      4,096  83,968 bytes of shared memory and 148 of 255 registers for tiles
+//   block_K     2,048  1,024  21,504 bytes of shared memory and 37 of 255 registers for tiles; other thread layouts
+//                      4,096  83,968 bytes of shared memory and 148 of 255 registers for tiles; other thread layouts
 //   num_stages  3      2      28,672 bytes of shared memory and 74 of 255 registers for tiles
 //                      4      56,320 bytes of shared memory and 74 of 255 registers for tiles
-//   threads     128    64     41,984 bytes of shared memory and 148 of 255 registers for tiles
-//                      256    41,984 bytes of shared memory and 37 of 255 registers for tiles
+//   threads     128    64     41,984 bytes of shared memory and 148 of 255 registers for tiles; other thread layouts
+//                      256    41,984 bytes of shared memory and 37 of 255 registers for tiles; other thread layouts
 //
 // If a result is wrong, look at tiles where they are complete: find a place by its line in the kernel's comments.
 // The section 'registers' has which thread holds which element. print_tensor(NAME) there, by one thread, prints what
@@ -120,6 +120,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // of products:
 // (T128 threads, V128 values each) -> (8, 64, 32); 2 x 64 x 1 threads with 4 runs of 32 consecutive elements each;
 // TV layout ((64,2),(32,4)):((8,1),(512,2))  [layout.free.rows-in-warps]
+// in products each 8 neighbours are in the order 0, 4, 1, 5, 2, 6, 3, 7, in which they are unpacked
 using products_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                              Layout<Shape<_2, _64, _1>, Stride<_64, _1, _1>>{}, Layout<Shape<_1, _1, _32>>{}));
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(threads)
   Tensor partial =
       tl::partition_fragment<half_t>(partial_partition{}, Shape<Int<block_N>, Int<chunks>>{});           // (V, M, N)
   Tensor sums = tl::partition_fragment<float>(partial_partition{}, Shape<Int<block_N>, Int<chunks>>{});  // (V, M, N)
-  Tensor total = make_tensor<float>(_4{});  // this thread's rows of partial
+  Tensor total = make_tensor<float>(_4{});  // this thread's rows of partial_partition
   const Tensor products_at = tl::coordinates(products_partition{}, Shape<Int<block_N>, Int<chunks>, Int<chunk>>{});
   Tensor products_rowcol = tl::rowcol(products);  // (rows, columns) of this thread
   const Tensor partial_at = tl::coordinates(partial_partition{}, Shape<Int<block_N>, Int<chunks>>{});
@@ -200,8 +201,8 @@ __global__ void __launch_bounds__(threads)
     // cp.async.cg of 16 bytes, 2 per thread for each tile
     tl::copy_tile<threads>(x_copy{}, X(m, _), make_coord(ko * block_K), x(_, ko % num_stages));
     // cp.async.cg of 16 bytes, 4 per thread for each tile
-    // evict_first in L2, of W and S, where no other block reads them, of tensors of at most 256 MiB
-    // [select.copy.streaming]
+    // evict_first in L2 by cp.async of 16 bytes, of W and S, where no other block reads them, of tensors of at most
+    // 256 MiB  [select.copy.streaming]
     tl::copy_tile_once<threads>(packed_copy{}, W, make_coord(bn * block_N, ko * (block_K / 2)),
                                 packed(_, _, ko % num_stages), M == 1);
 

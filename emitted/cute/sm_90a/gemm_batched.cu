@@ -195,19 +195,18 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // to 3 iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of
   // the next tile of work while the consumers finish this one.
   if (tl::is_producer<threads>()) {
+    if (tl::thread() != threads) return;  // one thread issues all loads
     auto stage = cutlass::make_producer_start_state<decltype(Shared::barriers)>();
     for_each_work_tile([&](const WorkTile& work) {
       // gemm_batched.py:47  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-      if (tl::thread() == threads) {
-        TL_NO_UNROLL
-        for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko, ++stage) {
-          uint64_t& full = barriers.producer_acquire(stage, tl::stage_bytes(A_shared, B_shared));
-          // gemm_batched.py:48-49
-          // cp.async.bulk.tensor.3d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
-          tl::tma_load(A_map, full, make_coord(work.by * block_M, ko * block_K, work.b), A_shared(_, _, stage.index()));
-          // cp.async.bulk.tensor.3d (TMA), 2 boxes of 64 x 64 per tile, 128-byte swizzle
-          tl::tma_load(B_map, full, make_coord(ko * block_K, work.bx * block_N, work.b), B_shared(_, _, stage.index()));
-        }
+      TL_NO_UNROLL
+      for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko, ++stage) {
+        uint64_t& full = barriers.producer_acquire(stage, tl::stage_bytes(A_shared, B_shared));
+        // gemm_batched.py:48-49
+        // cp.async.bulk.tensor.3d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
+        tl::tma_load(A_map, full, make_coord(work.by * block_M, ko * block_K, work.b), A_shared(_, _, stage.index()));
+        // cp.async.bulk.tensor.3d (TMA), 2 boxes of 64 x 64 per tile, 128-byte swizzle
+        tl::tma_load(B_map, full, make_coord(ko * block_K, work.bx * block_N, work.b), B_shared(_, _, stage.index()));
       }
     });
     return;
@@ -241,7 +240,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
 
     // gemm_batched.py:51  T.copy(C_local, C[b, by * block_M, bx * block_N])
-    tl::tma_store_wait();  // before this store writes what the previous one may have written
+    tl::tma_store_wait();  // stores of two iterations are not proven disjoint
     // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
     // them while the block continues  [epilogue.copy.tma-store]
     tl::tma_store_start(C_local_mma{}, C_local, C_local_staging, C_map,

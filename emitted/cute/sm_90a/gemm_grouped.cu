@@ -40,7 +40,7 @@
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
 // do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
 // fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// changed at a time, give the following; 'other X' means that X changes as well; lines are those of gemm_batched.py.
 //   parameter   here  new  gives
 //   block_M     64    32   61,440 bytes of shared memory and 32 of 255 registers for tiles; other MMA instructions,
 //                          partition among warps, pipelines and staging of stores; no producer: the GEMM of line 96 is
@@ -248,6 +248,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // Rows past the group's last belong to the next group: computed, but not stored.
   // gemm_batched.py:98  if first <= end - block_M:
   if (first <= tl::wrapping_subtract(end, block_M)) {
+    // TMA stores no tile from a negative coordinate, an illegal instruction: threads do  [epilogue.copy.tma-store]
     if (first >= 0) {
       // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
       // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads

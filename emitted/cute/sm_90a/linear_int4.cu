@@ -42,7 +42,7 @@
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
 // do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
 // fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// changed at a time, give the following; 'other X' means that X changes as well; lines are those of linear_int4.py.
 //   parameter   here  new  gives
 //   block_M     256   128  148,480 bytes of shared memory and 64 of 168 registers for tiles; other staging of stores
 //                          and register shares
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // Software pipelining: the MMA of iteration ko - 1 is in flight while iteration ko writes W_shared, which has
   // two stages. All warps have waited for the MMA of iteration ko - 2, the last to read the stage
   // [pipeline.loop.mma-in-flight]
-  warpgroup_fence_operand(Y_local);  // written before the MMA reads them
+  warpgroup_fence_operand(Y_local);  // its registers are written before the MMA reads them
   auto released_stage = stage;  // of the MMA in flight
   TL_NO_UNROLL
   for (int ko = 0; ko < num_iterations; ++ko, ++stage) {
@@ -282,7 +282,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::store_tile(ij_store{}, W_shared_part, W_shared(_, _, ko % written_stages), make_coord(0, 0),
                    Shape<Int<block_N>, Int<block_K>>{});
 
-    // RAW: all threads have stored W_shared before any reads it  [sync.shared.hazard]
+    // RAW: all threads have stored W_shared before any reads it; fence.proxy.async before it, for wgmma and TMA
+    // [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_int4.py:51  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, SS: A and B K-major

@@ -43,7 +43,8 @@
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
 // do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
 // fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// changed at a time, give the following; 'other X' means that X changes as well; lines are those of
+// linear_int4_prefill.py.
 //   parameter   here  new  gives
 //   block_M     256   128  115,712 bytes of shared memory and 100 of 240 registers for tiles
 //                     512  208,896 bytes of shared memory and 276 registers for tiles, over the limit of 255 per
@@ -229,10 +230,10 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       make_tensor<half_t>(partition_shape_C(W_local_mma{}, Shape<Int<block_N>, Int<block_K>>{}));  // (V, M, N)
   Tensor Y_local = partition_fragment_C(Y_local_mma{}, Shape<Int<block_N>, Int<block_M>>{});       // (V, M, N)
   // Scales of the iteration's first and second group, and of the next iteration's.
-  Tensor first = make_tensor<half_t>(_2{});        // this thread's rows of W_local
-  Tensor second = make_tensor<half_t>(_2{});       // this thread's rows of W_local
-  Tensor next_first = make_tensor<half_t>(_2{});   // this thread's rows of W_local
-  Tensor next_second = make_tensor<half_t>(_2{});  // this thread's rows of W_local
+  Tensor first = make_tensor<half_t>(_2{});        // this thread's rows of W_local_mma
+  Tensor second = make_tensor<half_t>(_2{});       // this thread's rows of W_local_mma
+  Tensor next_first = make_tensor<half_t>(_2{});   // this thread's rows of W_local_mma
+  Tensor next_second = make_tensor<half_t>(_2{});  // this thread's rows of W_local_mma
   Tensor W_local_in_flight =
       make_tensor<half_t>(partition_shape_C(W_local_mma{}, Shape<Int<block_N>, Int<block_K>>{}));  // (V, M, N)
   const Tensor W_local_at = tl::coordinates(W_local_mma{}, Shape<Int<block_N>, Int<block_K>>{});

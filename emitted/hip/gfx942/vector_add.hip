@@ -19,14 +19,8 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes no LDS and no registers for tiles. Legal values: threads
-// at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one changed at a time,
-// give the following; 'other X' means that X changes as well.
-//   parameter  here   new    gives
-//   block_N    1,024  512    no LDS and no registers for tiles
-//                     2,048  no LDS and no registers for tiles
-//   threads    256    128    no LDS and no registers for tiles
-//                     512    no LDS and no registers for tiles
+// those of its value, and so do comments. This kernel takes no LDS and no registers for tiles. Legal values: block_N
+// from 1; threads at most 1,024 (else T2C-L021). The command rejects others, and states why.
 //
 // If a result is wrong:
 // `tile2cu run vector_add.hip --size N=...` executes this file on a CPU and reports races, wrong barriers,
@@ -47,7 +41,7 @@ constexpr int block_N = 1024;
 // 4 waves
 constexpr int threads = 256;
 
-// ---- how loops are spread over the threads --------------------------------------------------------------------------
+// ---- how loops are distributed over the threads ---------------------------------------------------------------------
 // layout of a loop over i:
 // (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each; i = 256 wave + 4 lane +
 // value  [layout.loop.flat]

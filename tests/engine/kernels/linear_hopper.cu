@@ -30,7 +30,7 @@
 // threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more
 // do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must
 // fit 232,448 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// changed at a time, give the following; 'other X' means that X changes as well; lines are those of linear.py.
 //   parameter   here  new  gives
 //   block_M     64    32   40,960 bytes of shared memory and 32 of 255 registers for tiles and 40 for operands; other
 //                          MMA instructions, partition among warps, pipelines and staging of stores; no producer: the

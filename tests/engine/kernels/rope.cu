@@ -17,7 +17,7 @@
 //
 // batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
 // of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
-// launched. No access is out of bounds; there are no guards.
+// launched. All accesses are provably in bounds: no check is added.
 // Rounded to nearest even (RN): Q (float16, rope.py:34 and 35) and K (float16, rope.py:36 and 37).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
@@ -29,13 +29,7 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes no shared memory and no registers for tiles. Legal
-// values: threads at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
-//   parameter  here  new  gives
-//   block      64    32   no shared memory and no registers for tiles
-//                    128  no shared memory and no registers for tiles
-//   threads    128   64   no shared memory and no registers for tiles
-//                    256  no shared memory and no registers for tiles
+// values: block from 1; threads at most 1,024 (else T2C-L021). The command rejects others, and states why.
 //
 // If a result is wrong:
 // `tile2cu run rope.cu --size batch=... --size seq_len=... --size heads=...` executes this file on a CPU and reports
@@ -60,7 +54,7 @@ static_assert(dim % 2 == 0);
 // 4 warps
 constexpr int threads = 128;
 
-// ---- how loops are spread over the threads --------------------------------------------------------------------------
+// ---- how loops are distributed over the threads ---------------------------------------------------------------------
 // layout of a loop over i, j:
 // (T128 threads, V16 values each) -> (64, 32); 16 x 8 threads with 4 runs of 4 consecutive elements each; TV layout
 // ((8,16),(4,4)):((256,1),(64,16))  [layout.loop.flat]
