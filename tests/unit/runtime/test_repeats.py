@@ -40,6 +40,7 @@ def halves(*shape: int) -> Any:
 def with_torch() -> None:
     global torch, A, B, C
     import torch
+
     A, B, C = halves(16, 24), halves(24, 32), halves(16, 32)
 
 
