@@ -254,7 +254,7 @@ extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int d
   using namespace attention_impl;
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // Indices are ints
-  if (!tl::fits_int(double(tl::ceildiv(seq_len, block_M)) * 64)) return TL_INVALID_SIZE;
+  if (double(tl::ceildiv(seq_len, block_M)) * 64 > INT32_MAX) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
