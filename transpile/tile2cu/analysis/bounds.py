@@ -76,7 +76,7 @@ class Bounds:
         self.expanded = Expansion({})
         self._values = self.expanded.values
         self._threads = launch.block_threads
-        self._written = frozenset().union(*map(buffers_written, launch.body))
+        self._written = frozenset(buffer.memory for stmt in launch.body for buffer in buffers_written(stmt))
         for let in launch.prelude:
             self.expanded.define(let.var, self._when_named(let))
         zero = int_const(0)
@@ -118,9 +118,9 @@ class Bounds:
     def _when_named(self, let: Let) -> Expr:
         """The value of a name, which later code may take for the name's only where nothing in it changes."""
         value = self.expanded(let.value)
-        return Past(let.var.dtype, let.var, value) if self._may_change(value) else let.value
+        return Past(let.var.dtype, let.var, value) if self.may_change(value) else let.value
 
-    def _may_change(self, value: Expr) -> bool:
+    def may_change(self, value: Expr) -> bool:
         """Whether a variable, an element or a call in a value may have another one later in the kernel."""
         return (
             works_among_threads(value)
@@ -265,7 +265,7 @@ class Bounds:
                 return self.end_of(self._values[index], given)
             case Var() if index in self._ranges:
                 stop = self.expanded(self._ranges[index][1])
-                return None if self._may_change(stop) else factors(stop)
+                return None if self.may_change(stop) else factors(stop)
             case Binary(op="%", rhs=rhs):
                 return factors(self.expanded(rhs))
             case Binary(op="//", lhs=lhs, rhs=rhs):

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator
 from math import gcd
 
 from tile2cu.analysis.access_width import WIDEST, access_bytes, copied_bytes
-from tile2cu.analysis.accesses import expressions, loads, own_accesses, parts_of, touches, written_through
+from tile2cu.analysis.accesses import expressions, loads, own_accesses, parts_of, written_through
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.runs import of_vector
-from tile2cu.analysis.uses import written_in
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import (
     BOUNDS_CHECKED,
@@ -31,7 +30,6 @@ from tile2cu.core.expr import (
     quotient_of,
     static_value,
     walk,
-    works_among_threads,
 )
 from tile2cu.core.memo import kept
 from tile2cu.core.program import (
@@ -280,22 +278,14 @@ def _box(access: _Access, context: Context) -> _Box:
 @kept
 def _accesses(launch: Launch, bounds: Bounds) -> tuple[_Access, ...]:
     """All accesses to tensors, in program order."""
-    lasts = functools.cache(_lasting(launch, bounds))
+
+    @functools.cache
+    def lasts(condition: Expr) -> bool:
+        """Whether a condition that holds where a branch begins holds throughout it: the branch keeps its inputs."""
+        return not bounds.may_change(bounds.expanded(condition))
+
     found = (access for place in places(launch.body) for access in _accesses_of(place, lasts, bounds))
     return tuple(access for access in found if access.tensor.scope is Scope.GLOBAL)
-
-
-def _lasting(launch: Launch, bounds: Bounds) -> Callable[[Expr], bool]:
-    """Whether a condition that holds where a branch begins holds throughout it: the branch keeps its inputs."""
-    written = written_in(launch.body)
-
-    def lasts(condition: Expr) -> bool:
-        expanded = bounds.expanded(condition)
-        mutable = any(isinstance(part, Var) and part.role is Role.MUTABLE for part in walk(expanded))
-        changes = any(touches(written, access.buffer) for access in loads(expanded, launch.span))
-        return not (mutable or changes or works_among_threads(expanded))
-
-    return lasts
 
 
 def _lasting_on(place: Place, lasts: Callable[[Expr], bool]) -> Conditions:
