@@ -60,6 +60,8 @@ class _Writer:
         match stmt:
             case Copy() | AtomicTile() if not (_direct(stmt.src) and _direct(stmt.dst)) or _lacks_ones(stmt):
                 return (self.moved(stmt),)
+            case AtomicTile() if not _has_call(stmt):
+                return (self.moved(stmt),)
             case Fill() if not _is_filled_at_once(stmt.dst):
                 return (self.filled(stmt),)
             case Reduce() if not _is_reducible(stmt):
@@ -246,6 +248,12 @@ def _lacks_ones(op: Copy | AtomicTile) -> bool:
     tiles = Scope.GLOBAL not in (src.scope, dst.scope)
     uniform = src.scope is dst.scope and src.shape == dst.shape
     return tiles and not uniform and (_has_ones(op.src) or _has_ones(op.dst))
+
+
+def _has_call(op: AtomicTile) -> bool:
+    """Whether a call combines a tile with another one: a fragment with memory, or a shared tile with a tensor."""
+    scopes = (op.src.buffer.scope, op.dst.buffer.scope)
+    return op.src.buffer.scope is Scope.FRAGMENT or scopes == (Scope.SHARED, Scope.GLOBAL)
 
 
 def _has_ones(region: Region) -> bool:
