@@ -47,6 +47,14 @@ def test_a_part_of_a_swizzled_tile_whose_offsets_have_carries(start: int, tmp_pa
     assert raised.value.code == "T2C-E034"
 
 
+def test_a_copy_of_bool(tmp_path: Path) -> None:
+    """CuTe's copies take a bool for one bit: they do not compile."""
+    text = SOURCE.replace('Vector: T.Tensor((N,), "float32")', 'Vector: T.Tensor((N,), "bool")')
+    with pytest.raises(Tile2CuError, match="the style `cute` does not support a copy of bool") as raised:
+        emitted(tmp_path, "cute", "cuda:sm_80", text)
+    assert raised.value.code == "T2C-E034"
+
+
 UNALIGNED = """
 import tilelang
 import tilelang.language as T

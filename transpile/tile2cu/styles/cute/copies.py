@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, SharedLayout, Slice, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Copy, Reduction, Scope
@@ -211,6 +212,8 @@ class Copies:
 
         Single elements are loaded to vectors of the tile, if it `packs` them.
         """
+        if BOOL in (tensor.dtype, tile.dtype):  # of which CuTe's copies take elements for single bits
+            raise unsupported("a copy of bool", span)
         element, threads = in_cute(tensor.dtype.cpp), self.plan.launch.threads
         extents = tuple(int(extent) for extent in tile.static_shape)
         vector = max(1, VECTOR // max(tensor.dtype.bytes, tile.dtype.bytes))
@@ -337,6 +340,8 @@ class Copies:
         if isinstance(layout, Slice):
             return self._of_rows(layout, fragment, memory, loads=loads, span=span)
         assert isinstance(layout, ACCUMULATORS | Blocked)
+        if memory.buffer.dtype == BOOL:
+            raise unsupported("a copy of bool", span)
         if loads and self._by_ldmatrix(layout, fragment, memory):
             partition = self.fragments.partition(layout, span)
             source, kind = self.tile(memory.buffer), "SM75_U32x4_LDSM_N"

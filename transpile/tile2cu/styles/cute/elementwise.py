@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tile2cu.core.dtype import FLOAT16
+from tile2cu.core.dtype import BOOL, FLOAT16
 from tile2cu.core.expr import Binary, Expr, Load, binary, int_const, walk, walk_evaluated
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator, slice_of
 from tile2cu.core.program import Buffer, Scope
@@ -316,7 +316,7 @@ class ElementLoop(ElementStatements):
         of_memory = [each for each in accesses if each.buffer.memory is buffer.memory]
         same = [each for each in of_memory if each.buffer is buffer and each.indices == indices]
         found = self._box(buffer, indices)
-        if found is None or self.op.vector < 2:
+        if found is None or self.op.vector < 2 or buffer.dtype == BOOL:  # of which CuTe has no tiled copy
             return
         writes = any(each.writes for each in of_memory)
         if writes and len(same) < len(of_memory) and not all(each.writes for each in of_memory):
