@@ -3,6 +3,7 @@
 from math import prod
 
 from tile2cu.analysis.accesses import parts_of
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT, PERMUTATION_INVARIANT, PIPELINE, REGISTER_SHARES, SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
@@ -126,11 +127,10 @@ def registers(resolved: Resolved) -> Registers:
             for tile in (late.reduce.dst, late.total)
         ),
         unpacked=tuple(
-            part.buffer
+            store.buffer
             for op in stmts
             if isinstance(op, Parallel) and facts.get(op, PERMUTATION_INVARIANT) is True
-            for part in op.body
-            if isinstance(part, Store)
+            for store in statements(op.body, Store)
         ),
         alternation=None
         if found is None
