@@ -137,8 +137,7 @@ template <int padding, int... extents> constexpr int padding_behind<LdsRows<padd
 template <class T, class Layout_> struct alignas(16) LdsTile {
   using Element = T;
   using Layout = Layout_;
-  static constexpr int elements =
-      Layout::template descriptor<T>().get_element_space_size() + padding_behind<Layout>;
+  static constexpr int elements = Layout::template descriptor<T>().get_element_space_size() + padding_behind<Layout>;
   T data[elements];
 
   static CK_TILE_HOST_DEVICE constexpr auto descriptor() { return Layout::template descriptor<T>(); }

@@ -190,11 +190,14 @@ CUTE_DEVICE void load_and_pack(const At& at, const End& end, const From& from, T
     copy(AutoVectorizingCopyWithAssumedAlignment<128>{}, packed, to_v(_, v));
   }
 }
+// Where a tensor may end: between the elements of two instructions, as rows do that are multiples of a vector, or within
+// those of one, as tensors of one dimension may.
+enum class Ends { BETWEEN, WITHIN };
+
 // Global to shared memory: `to` = the tile of `from` at `start`, with zeros out of bounds; asynchronous (cp.async) if
-// the atom is, but for the elements of an instruction in which a tensor of one dimension ends. Precondition: the
-// elements of one instruction of other tensors are either all in bounds or all out of bounds. Called by: all threads of
-// the block, or the first `threads`, if that is not 0.
-template <int threads = 0, class TiledCopy, class From, class Start, class To>
+// the atom is, but for the elements of an instruction in which the tensor ends. Called by: all threads of the block, or
+// the first `threads`, if that is not 0.
+template <int threads = 0, Ends ends = Ends::BETWEEN, class TiledCopy, class From, class Start, class To>
 CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start& start, To&& to) {
   using namespace cute;
   using Source = typename From::value_type;
@@ -209,7 +212,7 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
   if constexpr (by_elements) return load_and_pack(at, extents(from), parts, own);
   each_instruction(at, parts, own, [&](const auto& at, const auto& part, auto&& into) {
     const bool is_inside = inside(at(_0{}), extents(from));
-    if (is_inside && !is_whole(at, extents(from))) {
+    if (ends == Ends::WITHIN && is_inside && !is_whole(at, extents(from))) {
       CUTE_UNROLL
       for (int i = 0; i < size(into); ++i) into(i) = Target(inside(at(i), extents(from)) ? Source(part(i)) : Source(0));
     } else if constexpr (takes_predicate<typename TiledCopy::Traits>) {
@@ -235,15 +238,15 @@ CUTE_DEVICE auto evicting_first(
     const cute::TiledCopy<cute::Copy_Atom<cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>, T>, Threads, Tile>&) {
   return cute::TiledCopy<cute::Copy_Atom<CpAsyncEvictFirst, T>, Threads, Tile>{};
 }
-template <int threads = 0, class TiledCopy, class From, class Start, class To>
+template <int threads = 0, Ends ends = Ends::BETWEEN, class TiledCopy, class From, class Start, class To>
 CUTE_DEVICE void copy_tile_once(const TiledCopy& tiled, const From& from, const Start& start, To&& to,
                                 bool once = true) {
   using Once = decltype(evicting_first(tiled));
   const int64_t rows = cute::size<0>(from), pitch = cute::stride<0>(from);
   if (!std::is_same<Once, TiledCopy>::value && once && spares_l2(rows * pitch * int64_t(sizeof(*from.data()))))
-    copy_tile<threads>(Once{}, from, start, to);
+    copy_tile<threads, ends>(Once{}, from, start, to);
   else
-    copy_tile<threads>(tiled, from, start, to);
+    copy_tile<threads, ends>(tiled, from, start, to);
 }
 
 // One instruction's elements, with zeros out of bounds.

@@ -210,12 +210,15 @@ void Worker::end_of(Block& block) {
 
 void Worker::abandon_after_fault() {
   const bool division = fault_signal == SIGFPE, overflow = !division && stacks_.contains(fault_address);
-  report(division ? "integer division" : overflow ? "stack overflow" : "invalid address", {fault_site}, [&] {
-    if (division)  // x86 traps both; on a GPU the quotient is unspecified
-      return text("%s divides by zero, or the smallest integer by -1, at {0}", describe_current().c_str());
-    if (overflow) return text("%s has overflowed its stack at {0}", describe_current().c_str());
-    return text("%s accesses the unmapped address %p at {0}", describe_current().c_str(), fault_address);
-  });
+  report(division   ? "integer division"
+         : overflow ? "stack overflow"
+                    : "invalid address",
+         {fault_site}, [&] {
+           if (division)  // x86 traps both; on a GPU the quotient is unspecified
+             return text("%s divides by zero, or the smallest integer by -1, at {0}", describe_current().c_str());
+           if (overflow) return text("%s has overflowed its stack at {0}", describe_current().c_str());
+           return text("%s accesses the unmapped address %p at {0}", describe_current().c_str(), fault_address);
+         });
   abandon();
 }
 

@@ -168,10 +168,14 @@ class Copies:
         name = self._by_threads(wish, tile, place, src.buffer, span, asynchronous=asynchronous, packs=True)
         given = [f"{name}{{}}", place.arguments, self.tile(tile)]
         if not self.streams(op):
-            return f"{words.COPY_TILE}{self.threads}({', '.join(given)});"
+            return f"{words.COPY_TILE}{self._arguments(src)}({', '.join(given)});"
         if op.streaming:
             given.append(" && ".join(f"{self.printer.index(extent)} == 1" for extent in op.streaming))
-        return f"{words.COPY_TILE_ONCE}{self.threads}({', '.join(given)});"
+        return f"{words.COPY_TILE_ONCE}{self._arguments(src)}({', '.join(given)});"
+
+    def _arguments(self, src: TensorTile) -> str:
+        """The template arguments of a copy to shared memory: no rows that are multiples of a vector end a 1-D tensor."""
+        return self.threads if src.buffer.rank > 1 else f"<{self.threads[1:-1] or 0}, {words.ENDS_WITHIN}>"
 
     def _from_shared(self, src: Operand, dst: Operand, span: Span) -> str:
         tile = src.buffer
