@@ -174,7 +174,7 @@ class Copies:
         return f"{words.COPY_TILE_ONCE}{self._arguments(src)}({', '.join(given)});"
 
     def _arguments(self, src: TensorTile) -> str:
-        """The template arguments of a copy to shared memory: a 1-D tensor has no rows that are multiples of a vector."""
+        """The template arguments of a copy to shared memory: a 1-D tensor may end within a vector, rows never."""
         return self.threads if src.buffer.rank > 1 else f"<{self.threads[1:-1] or 0}, {words.ENDS_WITHIN}>"
 
     def _from_shared(self, src: Operand, dst: Operand, span: Span) -> str:
