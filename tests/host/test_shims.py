@@ -216,7 +216,7 @@ import tilelang.language as T
 def extents(M, N, G):
     @T.prim_func
     def body(X: T.Tensor((M, N), "int8"), W: T.Tensor((G,), "int8"), S: T.Tensor((M // G,), "int8"),
-             Y: T.Tensor((M * N,), "int8")):
+             Q: T.Tensor((T.ceildiv(T.ceildiv(M, N) * 2, M // G),), "int8"), Y: T.Tensor((M * N,), "int8")):
         with T.Kernel(M, threads=64) as bx:
             for i in T.Parallel(64):
                 Y[bx * N + i] = X[bx, i] * S[bx // G]
@@ -231,4 +231,7 @@ def test_extents_are_computed_in_64_bits_and_divide_by_no_zero(tmp_path: Path) -
         assert main([str(tmp_path / "extents.py"), "--shim", shim, "-o", str(tmp_path)]) == 0
         text = (tmp_path / f"extents_{shim}.cpp").read_text(encoding="utf-8")
         assert "int64_t(M) * int64_t(N)" in text
-        assert "(int64_t(G)) == 0 ? 0 : int64_t(M) / int64_t(G)" in text
+        assert "(int64_t(G) == 0 ? 0 : int64_t(M) / int64_t(G))" in text
+        rows = "(int64_t(N) == 0 ? 0 : (int64_t(M) + int64_t(N) - 1) / int64_t(N))"
+        text, by = " ".join(text.split()), "(int64_t(G) == 0 ? 0 : int64_t(M) / int64_t(G))"
+        assert f"({by} == 0 ? 0 : (({rows} * 2) + {by} - 1) / {by})" in text

@@ -1,7 +1,7 @@
 """NAME_torch.cpp, NAME_tvm_ffi.cpp and the like: a kernel as other libraries call it, each in one thin file."""
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
+from tile2cu.core.expr import Binary, Call, Expr, Var, children, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.view import ShimScalarView, ShimSizeView, ShimTensorView, ShimView
 from tile2cu.plan.resolved import Resolved
@@ -82,25 +82,21 @@ def _wide(extent: Expr, printer: Printer) -> tuple[str, bool]:
     match extent:
         case _ if (value := static_value(extent)) is not None:
             return str(int(value)), True
-        case Binary():
-            sides = (_wide(side, printer) for side in (extent.lhs, extent.rhs))
-            lhs, rhs = (text if is_tight else f"({text})" for text, is_tight in sides)
-            if extent.op not in ("//", "%"):
+        case Binary() | Call(function="ceildiv"):
+            lhs, rhs = (
+                text if is_tight else f"({text})"
+                for text, is_tight in (_wide(side, printer) for side in children(extent))
+            )
+            if isinstance(extent, Binary) and extent.op not in ("//", "%"):
                 return f"{lhs} {extent.op} {rhs}", False
-            quotient = f"{lhs} {'/' if extent.op == '//' else '%'} {rhs}"
-            return (quotient, False) if static_value(extent.rhs) is not None else (_or_zero(rhs, quotient), False)
-        case Call(function="ceildiv"):
-            (lhs, _), (rhs, _) = (_wide(arg, printer) for arg in extent.args)
-            quotient = f"({lhs} + {rhs} - 1) / ({rhs})"
-            return (quotient, False) if static_value(extent.args[1]) is not None else (_or_zero(rhs, quotient), False)
+            rounded = f"({lhs} + {rhs} - 1)" if isinstance(extent, Call) else lhs
+            quotient = f"{rounded} {'%' if isinstance(extent, Binary) and extent.op == '%' else '/'} {rhs}"
+            is_number = static_value(children(extent)[1]) is not None
+            return quotient if is_number else f"({rhs} == 0 ? 0 : {quotient})", not is_number
         case Var():
             return f"int64_t({printer.names(extent.name)})", True
         case _:
             raise Tile2CuError("T2C-E031", "an extent of a tensor is more than integer arithmetic of sizes")
-
-
-def _or_zero(divisor: str, quotient: str) -> str:
-    return f"({divisor}) == 0 ? 0 : {quotient}"
 
 
 def _scalar(param: Var, printer: Printer) -> ShimScalarView:
