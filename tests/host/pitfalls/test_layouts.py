@@ -196,3 +196,15 @@ def test_one_tile_is_an_operand_both_ways(target: str, tmp_path: Path) -> None:
     wide = a.astype(np.float64)
     np.testing.assert_array_equal(kernel(a, y), wide.T @ wide)
     np.testing.assert_array_equal(y, wide @ wide.T)
+
+
+@pytest.mark.parametrize("coordinates", ["[i * 64 + j]", "[j]", "[0, i, j]"])
+def test_a_layout_may_have_fewer_or_more_coordinates_than_a_tensor_of_one_row(coordinates: str, tmp_path: Path) -> None:
+    statements = f"""
+        T.annotate_layout({{X: T.Layout(X.shape, lambda i, j: {coordinates})}})
+        for i in T.Parallel(64):
+            Y[i] = X[0, i]
+    """
+    params = 'X: T.Tensor((1, 64), "float32"), Y: T.Tensor((64,), "float32")'
+    x = integers(1, 64)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), x[0])

@@ -49,7 +49,7 @@ def physical(cx: Context, buffer: Buffer, found: Placement, indices: Sequence[Ex
     coordinates, extents = [*coordinates_of(cx, found.layout, indices)], [*found.extents]
     shape, kept = [*buffer.shape], found.unchanged
     rest: list[Expr] = []
-    while len(shape) > kept and extents[-1] == shape[-1]:  # it counts the last dimension itself
+    while min(len(shape), len(extents)) > kept and extents[-1] == shape[-1]:  # it counts the last dimension itself
         extents.pop()
         shape.pop()
         rest.insert(0, coordinates.pop())
