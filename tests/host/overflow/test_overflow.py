@@ -236,6 +236,10 @@ DIVISORS = {
         dict(params=VECTORS, out="M,", grid="3", trips="K", statement="Y[k % N] = C[k] % (M - 5)"),
         {(5, 9, 2): 1, (5, 9, 0): 0, (9, 0, 2): 1, (9, 0, 0): 0, (9, 3, 2): 0},
     ),
+    "loop that counts down": (
+        dict(params=VECTORS, out="K,", grid="1", trips="M - 1, -1, -1", statement="Y[i] = k % N"),
+        {(5, 0, 9): 1, (1, 0, 9): 1, (0, 0, 9): 0, (5, 3, 9): 0},
+    ),
     # Iterations over N divide by at least 1.
     "own": (
         dict(params=VECTORS, out="M,", grid="T.ceildiv(M, 32)", trips="N", statement="Y[bx * 32 + i] = (bx + k) // N"),

@@ -6,7 +6,7 @@ from tile2cu.analysis.accesses import divisors, expressions
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.trips import is_positive
-from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, static_value, variables_in, walk
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, static_value, variables_in, walk
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Copy, Launch, Loop, Parallel, Stmt
 from tile2cu.core.record import Record
@@ -37,21 +37,24 @@ def _counts(place: Place, launch: Launch, bounds: Bounds) -> tuple[Expr, ...] | 
     """The trip counts around a statement that may be 0 in a block; None where more than sizes decides one."""
     found: list[Expr] = []
     for outer in place.around:
-        for start, stop in _ranges(outer):
-            count = bounds.expanded(stop if static_value(start) == 0 else binary("-", stop, start))
-            if not is_of_sizes(count):
+        for count in _numbers(outer, bounds):
+            if count is None or not is_of_sizes(count):
                 return None
             if not is_positive(count, (*launch.grid, *found), bounds):
                 found.append(count)
     return tuple(found)
 
 
-def _ranges(outer: Stmt) -> Iterator[tuple[Expr, Expr]]:
+def _numbers(outer: Stmt, bounds: Bounds) -> Iterator[Expr | None]:
+    """Numbers that are positive where a statement has iterations; None for a loop whose direction no one knows."""
     match outer:
-        case Loop():
-            yield outer.start, outer.stop
+        case Loop(start=start, stop=stop):
+            step = static_value(outer.step) or 0
+            first, end = (start, stop) if step > 0 else (stop, start)
+            distance = end if static_value(first) == 0 else bounds.linear(binary("-", end, first)).expression()
+            yield bounds.expanded(distance) if step else None
         case Parallel():
-            yield from ((int_const(0), extent) for extent in outer.extents)
+            yield from map(bounds.expanded, outer.extents)
         case _:
             pass
 

@@ -39,6 +39,12 @@ class Linear(Record, frozen=True):
             return None
         return Linear({atom: factor // divisor for atom, factor in self.terms.items()}, self.constant // divisor)
 
+    def expression(self) -> Expr:
+        found: Expr = int_const(0)
+        for atom, factor in self.terms.items():
+            found = binary("+", found, binary("*", atom, int_const(factor)))
+        return binary("-" if self.constant < 0 else "+", found, int_const(abs(self.constant)))
+
 
 def _always(_: Expr) -> bool:
     return True

@@ -58,7 +58,7 @@ def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...
     kept: list[Largest] = []
     for part, counts in _always_placing(launch, bounds):
         most = _largest(part, bounds) if _may_overflow(part, bounds) else None
-        if most is None or not most.terms or bounds.of_values.never_wraps(_sum(most)):
+        if most is None or not most.terms or bounds.of_values.never_wraps(most.expression()):
             continue
         found = Largest(most, counts)
         if not any(_implies(other, found) for other in (*(Largest(each, ()) for each in known), *kept)):
@@ -214,19 +214,12 @@ def _of_two(op: str, one: Linear | None, other: Linear | None, divisor: Number |
     if one is None or other is None:
         return None
     if op == "*":
-        return one.times(other) or _term(binary("*", _sum(one), _sum(other)))
+        return one.times(other) or _term(binary("*", one.expression(), other.expression()))
     if not divisor:
         return None
-    return one.divided(divisor) or _term(binary("//", _sum(one), int_const(int(divisor))))
+    return one.divided(divisor) or _term(binary("//", one.expression(), int_const(int(divisor))))
 
 
 def _term(expr: Expr) -> Linear:
     value = static_value(expr)
     return Linear({expr: 1}, 0) if value is None else Linear({}, int(value))
-
-
-def _sum(terms: Linear) -> Expr:
-    found: Expr = int_const(0)
-    for atom, factor in terms.terms.items():
-        found = binary("+", found, binary("*", atom, int_const(factor)))
-    return binary("-" if terms.constant < 0 else "+", found, int_const(abs(terms.constant)))
