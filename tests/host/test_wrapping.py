@@ -248,15 +248,20 @@ for i in T.Parallel(32):
     Y[5, bx, i] = table[h & 1023] + table[(h >> 3) % 128]
 for i in T.Parallel(32):
     Y[6, bx, i] = (bx * 32 + i) * 1664525 + 1013904223 & 65535
+for i in T.Parallel(32):
+    Y[7, bx, i] = table[(bx * 32 + i) * 40503 // 128 % 256]
+for i in T.Parallel(32):
+    h = (bx * 32 + i) * 40503
+    Y[8, bx, i] = h // 4 % 8 + h % 4
 """
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_hashes_modulo_a_power_of_two_are_exact_and_limit_no_size(target: str, tmp_path: Path) -> None:
-    params = 'table: T.Tensor((1024,), "int32"), Y: T.Tensor((7, rows, 32), "int32")'
+    params = 'table: T.Tensor((1024,), "int32"), Y: T.Tensor((9, rows, 32), "int32")'
     head = 'rows = T.dynamic("rows")\n'
     kernel = load_body(tmp_path, HASHES, params, grid="rows", head=head, target=target, check=False, threads=64)
-    table, found = np.random.default_rng(0).integers(0, 1 << 20, 1024, np.int32), np.empty((7, 60000, 32), np.int32)
+    table, found = np.random.default_rng(0).integers(0, 1 << 20, 1024, np.int32), np.empty((9, 60000, 32), np.int32)
     kernel(table, found)
     block = np.arange(60000).astype(object)[:, None]
     h = (block * 32 + np.arange(32).astype(object)) * 40503
@@ -264,11 +269,12 @@ def test_hashes_modulo_a_power_of_two_are_exact_and_limit_no_size(target: str, t
     expected = [table[index.astype(int)] for index in indices]
     expected.append(table[(h & 1023).astype(int)] + table[((h >> 3) % 128).astype(int)])
     expected.append(((h // 40503 * 1664525 + 1013904223) & 65535).astype(int))
+    expected += [table[(h // 128 % 256).astype(int)], (h // 4 % 8 + h % 4).astype(int)]
     np.testing.assert_array_equal(found, expected)
 
 
 def test_no_int_of_a_hash_overflows(tmp_path: Path) -> None:
-    params = 'table: T.Tensor((1024,), "int32"), Y: T.Tensor((7, rows, 32), "int32")'
+    params = 'table: T.Tensor((1024,), "int32"), Y: T.Tensor((9, rows, 32), "int32")'
     path = write_body(tmp_path, HASHES, params, grid="rows", head='rows = T.dynamic("rows")\n', threads=64)
     ((_, emitted),) = tile2cu.emit(path).items()
     for name, text in emitted.files.items():

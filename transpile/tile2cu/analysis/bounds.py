@@ -322,6 +322,8 @@ class Bounds:
                 return _combine(expr.op, self._term(expr.lhs, expr.dtype), self._term(expr.rhs, expr.dtype))
             case Binary():
                 return _combine(expr.op, self._operand(expr.lhs), self._operand(expr.rhs))
+            case Unary(op="-", operand=operand):
+                return _combine("-", Interval(0, 0), self._term(operand, expr.dtype))
             case Call(function="thread"):
                 return Interval(0, self._threads - 1)
             case Call():

@@ -81,7 +81,8 @@ def wraps_below(bounds: Bounds, expr: Expr) -> bool:
     while pending:
         part, bits = pending.pop()
         if bits is not None:
-            if isinstance(part, Binary) and part.op in ("+", "-", "*") and not bounds.of_values.never_wraps(part):
+            computes = isinstance(part, Binary | Unary) and part.op in ("+", "-", "*")
+            if computes and not bounds.of_values.never_wraps(part):
                 return True
             pending += operands_by_bits(part, bits)
     return False
@@ -104,8 +105,9 @@ def operands_by_bits(expr: Expr, bits: int | None) -> Iterator[tuple[Expr, int |
             yield from ((side, bits) for side in (lhs, rhs))
         case Binary(op="<<", lhs=lhs, rhs=rhs):
             yield from ((lhs, bits), (rhs, None))
-        case Binary(op=">>", lhs=lhs, rhs=rhs):
-            more = None if bits is None else bits + int(static_value(rhs) or INT32.bits)
+        case Binary(op=">>" | "//" as op, lhs=lhs, rhs=rhs) if op == ">>" or _is_power_of_two(static_value(rhs)):
+            shift = int(static_value(rhs) or INT32.bits)
+            more = None if bits is None else bits + (shift if op == ">>" else shift.bit_length() - 1)
             yield from ((lhs, None if more is None or more > INT32.bits else more), (rhs, None))
         case Unary(op="-", operand=operand):
             yield operand, bits

@@ -333,7 +333,7 @@ class Printer(Struct):
         """Whether C++ division, which rounds toward zero, gives the same: both sides are not negative."""
         if expr.dtype.kind == "uint":
             return True
-        if expr.op == "%" and expr.lhs in taken_modulo(self.bounds.launch) and wraps_below(self.bounds, expr.lhs):
+        if expr.lhs in taken_modulo(self.bounds.launch) and wraps_below(self.bounds, expr.lhs):
             return False
         return all(
             self.bounds.never_negative(side) and (expr.dtype.has_all_of(side.dtype) or static_value(side) is not None)
