@@ -508,3 +508,57 @@ def test_indices_and_trip_counts_of_sizes_alone(name: str, tmp_path: Path) -> No
     found = {sizes: run(library, manifest, dict(zip("MN", sizes, strict=True))) for sizes in statuses}
     assert {sizes: outcome.status for sizes, outcome in found.items()} == statuses
     assert not any(outcome.faults for outcome in found.values())
+
+
+SUMS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def sums(M, N):
+    @T.prim_func
+    def body(X: T.Tensor((M,), "int8"), Z: T.Tensor((N,), "int8"), Y: T.Tensor({shape}, "int8")):
+        with T.Kernel({grid}, threads=32) as {blocks}:
+            for i in T.Parallel(32):
+                Y[i] = 1
+    return body
+"""
+# Of the grid and a tensor, with the least M and N of which an int lacks some number.
+SUMS_OF_NUMBERS = {
+    "dividend": ("T.ceildiv(M + 5, 64)", "bx", "(64,)", (2**31 - 5, 3)),
+    "multiple": ("T.ceildiv(M * 2 + 5, 64)", "bx", "(64,)", (2**30 - 2, 3)),
+    "factor": ("1", "bx", "((M + 1) * 2,)", (2**30 - 1, 3)),
+    "rows": ("1, N + 1", "(bx, by)", "(64,)", (3, 65535)),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_OF_NUMBERS)
+def test_sums_with_numbers_fit_in_any_part_of_an_extent(name: str, tmp_path: Path) -> None:
+    grid, blocks, shape, (m, n) = SUMS_OF_NUMBERS[name]
+    library, manifest = emitted_to(tmp_path, SUMS.format(grid=grid, blocks=blocks, shape=shape))
+    rejected = [(m, n), (2**31 - 1, 3) if m > n else (3, 2**31 - 1)]
+    found = [run(library, manifest, {"M": m, "N": n}) for m, n in (*rejected, (5, 3))]
+    assert [(each.status, each.faults) for each in found] == [(1, ()), (1, ()), (0, ())]
+
+
+UNSIGNED = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def counted():
+    @T.prim_func
+    def body(Y: T.Tensor((32,), "int8"), n: T.uint64):
+        with T.Kernel(n, threads=32) as bx:
+            for i in T.Parallel(32):
+                Y[i] = 1
+    return body
+"""
+
+
+def test_an_unsigned_extent_of_64_bits_is_not_taken_for_a_negative_one(tmp_path: Path) -> None:
+    (tmp_path / "counted.py").write_text(UNSIGNED, encoding="utf-8")
+    (emitted,) = tile2cu.emit(tmp_path / "counted.py").values()
+    assert "if (n > INT32_MAX) return TL_INVALID_SIZE;" in emitted.source

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tile2cu.analysis.bounds import Bounds, factors
 from tile2cu.analysis.linear import Linear
+from tile2cu.core.dtype import UINT64
 from tile2cu.core.expr import Binary, Call, Expr, binary, int_const, static_value, walk
 from tile2cu.core.record import Record
 from tile2cu.core.schedule import Multiple
@@ -133,7 +134,7 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
     printers, resolved = {each.resolved: each.printer for each in launches}, tuple(each.resolved for each in launches)
     found = dict.fromkeys(
         (
-            _in_64_bits(part, printers[each], past),
+            _is_no_int(part, printers[each], past),
             printers[each].in_words(binary("+", part, past) if past is not None else part),
         )
         for each, part, past in overflowing(resolved)
@@ -141,7 +142,7 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
     )
     of_tiles = "Tile indices are ints; loops compute them up to a step past the end"
     yield Limit(
-        conditions=tuple(f"!{FITS_INT}({wide})" for wide, _ in found),
+        conditions=tuple(condition for condition, _ in found),
         comment=of_tiles if counts_past(resolved) else "Extents are ints",
         stated=f"{listed([word for _, word in found])} must be at most 2,147,483,647 (32-bit ints)",
     )
@@ -214,6 +215,13 @@ def _terms(sum_: Linear, first: Callable[[Expr], str], other: Callable[[Expr], s
     parts += [(sum_.constant < 0, str(abs(sum_.constant)))] if sum_.constant else []
     (is_less, found), *others = parts
     return ("-" if is_less else "") + found + "".join(f" {'-' if less else '+'} {each}" for less, each in others)
+
+
+def _is_no_int(part: Expr, printer: Printer, past: Expr | None) -> str:
+    """The check of a size that int may not hold: an unsigned one of 64 bits is compared as it is."""
+    if part.dtype == UINT64 and not isinstance(part, Binary):
+        return f"{printer.index(part)} > {INT_MAX}"
+    return f"!{FITS_INT}({_in_64_bits(part, printer, past)})"
 
 
 def _in_64_bits(expr: Expr, printer: Printer, past: Expr | None) -> str:

@@ -157,24 +157,30 @@ def _by_bounded(part: Expr, bounds: Bounds) -> tuple[Expr, Expr] | None:
 
 
 def _extents(resolved: Resolved) -> Iterator[tuple[Expr, None]]:
-    """What may overflow in the extents of a grid and of tensors."""
-    few = [each for extent in (*open_rows(resolved), *numbered_tiles(resolved)) for each in _summands(extent)]
-    for extent in (*resolved.launch.grid, *(extent for tensor in tensors(resolved) for extent in tensor.shape)):
-        yield from ((part, None) for part in _may_overflow(extent, resolved.bounds))
-        yield from ((part, None) for part in _not_ints(extent))
+    """What may overflow in the extents of a grid and of tensors.
+
+    A tensor's that is a number more than a size of at most 65,535 blocks, or of 2**30 tiles where a kernel runs, fits.
+    """
+    bounds, few = resolved.bounds, set[Expr]()
+    for terms in map(_summands, (*open_rows(resolved), *numbered_tiles(resolved))):
+        few |= set(terms) if all(map(bounds.never_negative, terms)) else set()
+    yield from ((part, None) for extent in resolved.launch.grid for part in _not_fitting(extent, bounds))
+    for extent in (extent for tensor in tensors(resolved) for extent in tensor.shape):
         match extent:
-            case Binary(op="+", lhs=lhs, rhs=rhs) if static_value(rhs) is not None and lhs not in few:
-                yield from () if resolved.bounds.fits(extent) else ((extent, None),)
+            case Binary(op="+", lhs=lhs, rhs=rhs) if static_value(rhs) is not None and lhs in few:
+                pass
             case _:
-                pass  # what is in `few` is much smaller than the largest int
+                yield from ((part, None) for part in _not_fitting(extent, bounds))
 
 
-def _summands(expr: Expr) -> Iterator[Expr]:
-    """The terms of a sum, none of which is larger than it: no size is negative."""
-    if isinstance(expr, Binary) and expr.op == "+":
-        yield from (*_summands(expr.lhs), *_summands(expr.rhs))
-    else:
-        yield expr
+def _summands(expr: Expr) -> list[Expr]:
+    is_sum = isinstance(expr, Binary) and expr.op == "+"
+    return [each for part in children(expr) for each in _summands(part)] if is_sum else [expr]
+
+
+def _not_fitting(extent: Expr, bounds: Bounds) -> Iterator[Expr]:
+    yield from _may_overflow(extent, bounds)
+    yield from _not_ints(extent)
 
 
 def _not_ints(extent: Expr) -> Iterator[Expr]:
@@ -239,6 +245,4 @@ def _may_overflow(extent: Expr, bounds: Bounds) -> Iterator[Binary]:
     for part in children(extent):
         yield from _may_overflow(part, bounds)
     if isinstance(extent, Binary) and extent.op in ("+", "-", "*") and not bounds.fits(extent):
-        by_number = any(static_value(side) is not None for side in (extent.lhs, extent.rhs))
-        if extent.op == "*" or not by_number:
-            yield extent
+        yield extent
