@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tile2cu.api import emit_text
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.targets import SM80
 
 KERNEL = """
@@ -42,7 +43,8 @@ UNLIMITED = {
     "hash that is compared": (f"Y[bx, i] = T.if_then_else((({HASH}) >> 16 & 1) == 1, X[i], 0.0)", "M"),
     "hash that guards": (f"if ({HASH}) % 3 == 1:\n    Y[bx, i] = 1.0", "M"),
     "static grid": ("if bx < 1000:\n    Y[bx, i] = T.cast(bx * 65536 + i, 'float32')", "70000"),
-    "index of a static grid": ("Y[bx, i] = X[bx * 65536 + i]", "70000"),
+    "index of a static grid": ("if bx < 1000:\n    Y[bx, i] = X[bx * 65536 + i]", "70000"),
+    "remainder": ("Y[bx, i] = X[bx % 40000 * 65536 + i]", "1000"),
     "branch": ("if bx < 4:\n    Y[bx, i] = X[bx * N + i]", "M"),
     "branch on a size": ("if M < 5:\n    Y[bx, i] = X[bx * N + i]", "M"),
     "other arm": ("if bx > 3:\n    Y[bx, i] = 0.0\nelse:\n    Y[bx, i] = X[bx * N + i]", "M"),
@@ -60,6 +62,14 @@ UNLIMITED = {
 def test_data_and_what_a_condition_guards_limit_no_size(name: str, tmp_path: Path) -> None:
     store, grid = UNLIMITED[name]
     assert limits(tmp_path, store, grid) == []
+
+
+@pytest.mark.parametrize("index", ["bx * 65536 + i", "bx * 65536 // 65536", "(bx * 4 + i // 32) * 16384"])
+def test_an_index_that_no_int_holds_in_any_call_is_an_error(index: str, tmp_path: Path) -> None:
+    with pytest.raises(Tile2CuError, match="T2C-F024.* up to 4,58.* which int32 does not hold"):
+        limits(tmp_path, f"Y[bx, i] = X[{index}]", "70000")
+    index = index.replace("bx", "T.cast(bx, 'int64')", 1)
+    assert limits(tmp_path, f"Y[bx, i] = X[{index}]", "70000") == []
 
 
 @pytest.mark.parametrize(

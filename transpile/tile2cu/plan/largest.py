@@ -9,6 +9,7 @@ from tile2cu.analysis.executed import executed, is_of_sizes
 from tile2cu.analysis.linear import Linear, linear_of
 from tile2cu.analysis.wrapping import operands_by_bits
 from tile2cu.core.dtype import INT32
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import (
     Address,
     Binary,
@@ -29,6 +30,7 @@ from tile2cu.core.expr import (
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Atomic, AtomicTile, BindTensor, Copy, Fill, Gemm, Launch, Loop, Stmt, Store
 from tile2cu.core.record import Record
+from tile2cu.core.span import Span
 
 _COUNTED = {Role.SIZE, Role.BLOCK, Role.LOOP, Role.PARALLEL}
 
@@ -52,18 +54,29 @@ def overflowing_indices(launch: Launch, bounds: Bounds, known: tuple[Linear, ...
     """The largest values of a kernel's sums and multiples that int may not hold, as sums of terms of sizes.
 
     They are of sizes, and of blocks, iterations and elements of tiles where sizes alone say how many there are. One
-    that is at most another one, or one that is `known` to fit, is left out; so is one without a size, which no call
-    could change.
+    that is at most another one, or one that is `known` to fit, is left out. Errors: T2C-F024 for one without a size,
+    which no call could change.
     """
     kept: list[Largest] = []
-    for part, counts in _always_placing(launch, bounds):
+    for (part, counts), span in _always_placing(launch, bounds).items():
         most = _largest(part, bounds) if _may_overflow(part, bounds) else None
-        if most is None or not most.terms or bounds.of_values.never_wraps(most.expression()):
+        if most is None or bounds.of_values.never_wraps(most.expression()):
+            continue
+        if not most.terms:
+            _assert_not_reached(part, most.constant, launch, span)
             continue
         found = Largest(most, counts)
         if not any(_implies(other, found) for other in (*(Largest(each, ()) for each in known), *kept)):
             kept = [*(other for other in kept if not _implies(found, other)), found]
     return tuple(kept)
+
+
+def _assert_not_reached(part: Expr, most: int, launch: Launch, span: Span) -> None:
+    """Fails where iterations give an index the value `most`: without remainders and steps it grows by each."""
+    strided = {stmt.var for stmt in launch.statements if isinstance(stmt, Loop) and static_value(stmt.step) != 1}
+    if not any((isinstance(each, Binary) and each.op == "%") or each in strided for each in walk(part)):
+        message = f"a part of an index is up to {most:,}, which int32 does not hold"
+        raise Tile2CuError("T2C-F024", message, span, help='compute it in 64 bits: T.cast(bx, "int64") * ...')
 
 
 def _implies(one: Largest, other: Largest) -> bool:
@@ -72,8 +85,9 @@ def _implies(one: Largest, other: Largest) -> bool:
 
 
 @kept
-def _always_placing(launch: Launch, bounds: Bounds) -> dict[tuple[Expr, tuple[Expr, ...]], None]:
-    """The parts of indices that are computed in each block, iteration and thread, with trip counts that may be 0.
+def _always_placing(launch: Launch, bounds: Bounds) -> dict[tuple[Expr, tuple[Expr, ...]], Span]:
+    """The parts of indices that are computed in each block, iteration and thread, with trip counts that may be 0, and
+    the place of a statement that does.
 
     No condition is around them, which might bound them. What a condition compares counts where it is part of an index
     in the same form: `i < n` guards `X[i]`, but `hash(i) % 2 == 1` computes data.
@@ -85,12 +99,12 @@ def _always_placing(launch: Launch, bounds: Bounds) -> dict[tuple[Expr, tuple[Ex
         for part, used in _uses(bounds.expanded(expr), use)
         if used is _Use.INDEX
     }
-    always: dict[tuple[Expr, tuple[Expr, ...]], None] = {}
+    always: dict[tuple[Expr, tuple[Expr, ...]], Span] = {}
     for each in executed(launch, bounds):
         for expr, use in _own(each.stmt):
             for part, used in _uses(bounds.expanded(expr), use, always=True):
                 if used is _Use.INDEX or (used is _Use.COMPARED and part in placing):
-                    always.setdefault((part, each.counts))
+                    always.setdefault((part, each.counts), each.stmt.span)
     return always
 
 
