@@ -28,6 +28,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.rebuild import Body, in_body, under_comments, with_expressions
 from tile2cu.passes.loop_names import LoopNames
+from tile2cu.passes.read_first import begun
 from tile2cu.passes.reducers import reduced_after
 from tile2cu.passes.shifted_fragments import shifted
 from tile2cu.passes.tiles import fresh, whole
@@ -47,6 +48,7 @@ class _Writer:
         self.launch = launch
         self.tiles: list[Buffer] = []
         self.names = LoopNames(launch)
+        self.taken = names_of(launch)
         self.at: Stmt | None = None  # the statement that is replaced
 
     def variables(self, count: int, role: Role) -> tuple[Var, ...]:
@@ -55,8 +57,19 @@ class _Writer:
         return self.names.variables(count, role, self.at)
 
     def instead_of(self, stmt: Stmt) -> Body | None:
-        """The replacement of this statement; None where it stays."""
-        self.at = stmt
+        """The replacement of this statement; None where it stays.
+
+        What decides its places and numbers is read before it writes any.
+        """
+        if not isinstance(stmt, Copy | Fill | AtomicTile | Parallel):
+            return self.lowered(stmt)
+        lets, op = begun(stmt, self.taken)
+        lowered = self.lowered(op, stmt)
+        return under_comments(stmt, (*lets, *(lowered or (op,)))) if lets else lowered
+
+    def lowered(self, stmt: Stmt, of: Stmt | None = None) -> Body | None:
+        """The same of a statement that reads nothing that it writes; `of` is the one of the launch."""
+        self.at = of or stmt
         match stmt:
             case Copy() | AtomicTile() if not (_direct(stmt.src) and _direct(stmt.dst)) or _lacks_ones(stmt):
                 return (self.moved(stmt),)
@@ -73,7 +86,7 @@ class _Writer:
                     stmt,
                     lambda like: self.tile(like, Scope.FRAGMENT, ""),
                     lambda like: self.tile(like, Scope.SHARED, "_updated"),
-                    lambda wish: unused(wish, names_of(self.launch)),
+                    lambda wish: unused(wish, self.taken),
                 )
                 if parts is None:
                     ordered = self.in_rows(stmt) or _in_order(stmt)

@@ -1,45 +1,74 @@
-"""A statement in which threads read elements that others write: all have read before any writes.
+"""What a statement reads of the memory that it writes has a name before it.
 
-`S[tx] = S[tx + 1]` is `value = S[tx + 1]`, a barrier, `S[tx] = value`. A copy to S from a place that S decides is one
-from a place with a name.
+An operation's places, numbers and extents are evaluated where it begins: those that take elements of what it writes
+have names. `S[tx] = S[tx + 1]`, in which threads read elements that others write, is `value = S[tx + 1]`, a barrier,
+`S[tx] = value`.
 """
 
 from msgspec.structs import replace
 
-from tile2cu.analysis.accesses import buffers_written, loaded, value_after
+from tile2cu.analysis.accesses import loaded, value_after
+from tile2cu.analysis.dependence import may_overlap
+from tile2cu.analysis.effects import effects, evaluated
 from tile2cu.analysis.uses import names_of, unused
-from tile2cu.core.expr import Const, Expr, Load, Role, Var
-from tile2cu.core.program import Atomic, Buffer, Launch, Let, Parallel, Stmt, Store
+from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var
+from tile2cu.core.program import Atomic, AtomicTile, Copy, Fill, Launch, Let, Parallel, Stmt, Store
 from tile2cu.core.rebuild import under_comments, with_expressions, with_instead
 
 
-def reads_first(launch: Launch, stmt: Stmt) -> Launch:
-    """The launch with the values that a statement reads named before it."""
-    taken = names_of(launch)
-    lets: list[Let] = []
+class _Names:
+    """Names for values before a statement; `taken` are those that the launch has."""
 
-    def named(expr: Expr, wish: str) -> Expr:
-        if isinstance(expr, Const) or not loaded(expr):
-            return expr
-        var = Var(expr.dtype, unused(wish, taken), Role.LET)
-        taken.add(var.name)
-        lets.append(Let(var=var, value=expr, span=stmt.span))
+    def __init__(self, stmt: Stmt, taken: set[str]) -> None:
+        self.stmt, self.taken = stmt, taken
+        self.lets: list[Let] = []
+
+    def named(self, expr: Expr, wish: str) -> Var:
+        var = Var(expr.dtype, unused(wish, self.taken), Role.LET)
+        self.taken.add(var.name)
+        self.lets.append(Let(var=var, value=expr, span=self.stmt.span))
         return var
 
-    def own(expr: Expr) -> Expr | None:
-        """The name of an element of what the statement writes."""
-        changes = isinstance(expr, Load) and isinstance(expr.buffer, Buffer) and expr.buffer.memory in written
-        return named(expr, "index") if changes else None
 
-    written = {buffer.memory for buffer in buffers_written(stmt)}
-    match stmt:
-        case Store() | Atomic():
-            indices = tuple(named(index, "index") for index in stmt.indices)
-            value = named(value_after(stmt) if isinstance(stmt, Store) else stmt.value, "value")
-            changed: Stmt = replace(stmt, indices=indices, value=value)
-        case Parallel():
-            changed = replace(stmt, extents=with_expressions(stmt.extents, own))
-        case _:
-            changed = with_expressions(stmt, own)
+def begun(op: Copy | Fill | AtomicTile | Parallel, taken: set[str]) -> tuple[tuple[Let, ...], Stmt]:
+    """The names for elements of what an operation writes that decide its places, numbers and extents; and the operation
+    with these names, which `taken` has, too, then.
+    """
+    names = _Names(op, taken)
+    wish = "value" if isinstance(op, Fill) else "index"
+    writes = effects(op).writes
+
+    def own(expr: Expr) -> Expr | None:
+        match expr:
+            case Load():
+                reads = (read for read in evaluated(expr).reads if read.buffer is expr.buffer)
+                changes = any(may_overlap(read, write) for read in reads for write in writes)
+                return names.named(expr, wish) if changes else None
+            case Call(args=(Var() as element,)) if expr.function.startswith("atomic_load"):
+                (*_, let) = names.lets  # its element, the last that has been named
+                assert let.var is element
+                names.lets[-1] = replace(let, value=replace(expr, args=(let.value,)))
+                return element
+            case _:
+                return None
+
+    if isinstance(op, Parallel):
+        changed: Stmt = replace(op, extents=with_expressions(op.extents, own))
+    else:
+        changed = with_expressions(op, own)
+    return tuple(names.lets), changed
+
+
+def reads_first(launch: Launch, stmt: Stmt) -> Launch:
+    """The launch with the values that a statement of single threads reads named before it."""
+    assert isinstance(stmt, Store | Atomic)
+    names = _Names(stmt, names_of(launch))
+
+    def named(expr: Expr, wish: str) -> Expr:
+        return expr if isinstance(expr, Const) or not loaded(expr) else names.named(expr, wish)
+
+    indices = tuple(named(index, "index") for index in stmt.indices)
+    value = named(value_after(stmt) if isinstance(stmt, Store) else stmt.value, "value")
+    changed = replace(stmt, indices=indices, value=value)
     changed = replace(changed, op="") if isinstance(changed, Store) else changed
-    return replace(launch, body=with_instead(launch.body, {id(stmt): under_comments(stmt, (*lets, changed))}))
+    return replace(launch, body=with_instead(launch.body, {id(stmt): under_comments(stmt, (*names.lets, changed))}))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 
-from tile2cu.analysis.accesses import Access, element_accesses, expressions, loads, own_accesses
+from tile2cu.analysis.accesses import Access, element_accesses, own_accesses
 from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.decisions import LAYOUT, VECTOR
@@ -29,11 +29,9 @@ from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import (
     Assign,
     Atomic,
-    AtomicTile,
     Buffer,
     Copy,
     Declare,
-    Fill,
     If,
     Let,
     Loop,
@@ -251,14 +249,9 @@ class Owners:
     def overlaps_itself(self, stmt: Stmt, tile: Buffer, conditions: Conditions) -> bool:
         """Whether threads may read elements of a tile that others write in the same statement.
 
-        An operation's places and numbers are evaluated where it begins, which late threads do after others have written
-        elements. An element that a statement of single threads reads and writes is the thread's own where it is unknown
-        which threads execute it.
+        An element that a statement of single threads reads and writes is the thread's own where it is unknown which
+        threads execute it.
         """
-        if isinstance(stmt, Copy | Fill | AtomicTile | Parallel):
-            first = stmt.extents if isinstance(stmt, Parallel) else expressions(stmt)
-            asked = (access for expr in first for access in loads(expr, stmt.span) if not access.atomic)
-            return self.context.launch.block_threads > 1 and any(access.buffer.memory is tile for access in asked)
         if not isinstance(stmt, Store | Atomic):
             return False
         accesses = [each for each in own_accesses(stmt) if each.buffer.memory is tile]
