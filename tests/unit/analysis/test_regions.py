@@ -89,5 +89,10 @@ def test_rows_of_an_iteration_are_apart_from_those_of_others() -> None:
     assert not disjoint_in_other_iterations(rows, more, K, 1, none)
     assert disjoint_in_other_iterations(named, named, K, 1, none)
     assert not disjoint_in_other_iterations(named, named, K, 1, frozenset((J,)))
+    left, right = (J, int_const(4)), (binary("+", J, int_const(4)), int_const(4))
+    for var in (K, None):  # what no iteration changes is the same in all
+        assert disjoint_in_other_iterations(left, right, var, 1, none)
+        assert not disjoint_in_other_iterations(left, left, var, 1, none)
+        assert not disjoint_in_other_iterations(left, right, var, 1, frozenset((J,)))
     assert disjoint((K, int_const(2)), (binary("+", K, int_const(2)), int_const(1)))
     assert not disjoint((K, int_const(2)), (binary("+", K, int_const(1)), int_const(1)))

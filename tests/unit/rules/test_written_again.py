@@ -94,3 +94,30 @@ def test_arms_of_a_branch_may_store_the_same_elements_in_different_iterations() 
     tile, *rest = KERNEL.format(stores=f"if t % 2 == 0:\n    {one}\nelse:\n    {other}").strip().splitlines()
     loop = f"{tile}\nfor t in T.serial(4):\n" + indent("\n".join(rest), "    ")
     assert stored_by(loop) == (["copy", "copy"], 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Z[row, 0]", "Z[row, 64]"),  # columns of no iteration meet
+        ("Z[row * 2 + base, 0]", "Z[row * 2 + base + 64, 0]"),  # the base is the same in all
+        ("Z[t * 64, 0]", "Z[row, 64]"),
+        ("Z[row * 2, 0]", "Z[row * 2 + 64, 0]"),  # the row is as the variable is
+    ],
+)
+def test_stores_of_different_iterations_leave_by_tma_where_names_show_that_they_are_apart(
+    first: str, second: str
+) -> None:
+    stores = f"base = bx * 64\nrow = t * 64\nT.copy(C_local, {first})\nT.copy(C_local, {second})"
+    tile, *rest = KERNEL.format(stores=stores).strip().splitlines()
+    loop = f"{tile}\nfor t in T.serial(4):\n" + indent("\n".join(rest), "    ")
+    assert stored_by(loop)[0] == ["tma_store", "tma_store"]
+
+
+@pytest.mark.parametrize(("second", "by_tma"), [("Z[row, 64]", True), ("Z[row, 32]", False), ("Z[row + 64, 0]", False)])
+def test_iterations_of_a_while_store_columns_of_their_own_by_tma(second: str, by_tma: bool) -> None:
+    """Rows may be those of another iteration."""
+    stores = f"row = t * 64\nT.copy(C_local, Z[row, 0])\nT.copy(C_local, {second})\nt = t + 1"
+    tile, *rest = KERNEL.format(stores=stores).strip().splitlines()
+    loop = f'{tile}\nt = T.alloc_var("int32", 0)\nwhile t < 4:\n' + indent("\n".join(rest), "    ")
+    assert ("tma_store" in stored_by(loop)[0]) == by_tma

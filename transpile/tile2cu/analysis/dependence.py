@@ -5,16 +5,17 @@ name (views and reshapes included) and by boxes, scalars, asynchronous operation
 conflict.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
 
 from tile2cu.analysis.control import declared_in
 from tile2cu.analysis.effects import Access, Effects, effects, effects_of
-from tile2cu.analysis.regions import disjoint, disjoint_in_other_iterations
-from tile2cu.core.expr import Expr, Role, Var, static_value
+from tile2cu.analysis.regions import disjoint, disjoint_in_other_iterations, is_fixed
+from tile2cu.core.expr import Expansion, Expr, Role, Var, int_const, static_value
 from tile2cu.core.memo import kept
-from tile2cu.core.program import Buffer, Gemm, Loop, Scope, Stmt
+from tile2cu.core.program import Buffer, Gemm, Let, Loop, Scope, Stmt, While, walk_stmts
 from tile2cu.core.record import Record
 from tile2cu.core.schedule import Action, Step
 
@@ -77,9 +78,9 @@ def _may_conflict_later(a: Access, b: Access, loop: "_Carrier") -> bool:
     step = static_value(loop.step)
     if not isinstance(step, int):
         return True
-    return not any(
-        disjoint_in_other_iterations(x, y, loop.var, step, loop.names) for x, y in zip(a.box, b.box, strict=True)
-    )
+    expanded = _expansion(loop.values)
+    boxes = (tuple(extent and (expanded(extent[0]), expanded(extent[1])) for extent in each.box) for each in (a, b))
+    return not any(disjoint_in_other_iterations(x, y, loop.var, step, loop.names) for x, y in zip(*boxes, strict=True))
 
 
 def commute(a: Access, b: Access) -> bool:
@@ -93,26 +94,37 @@ Conflict = tuple[Kind, Buffer | Var | None]
 
 
 class _Carrier(Record, frozen=True):
-    """A loop that carries dependences: its variable and step, and the names that each iteration gives values of its
-    own.
+    """A loop that carries dependences: its variable and step, where it has one, and the names that each iteration gives
+    values of its own. `values` are those that its other names have for the iteration.
     """
 
-    var: Var
+    var: Var | None
     step: Expr
     names: frozenset[Var]
+    values: tuple[tuple[Var, Expr], ...]
 
 
-def conflicts(first: Effects, second: Effects, carried_by: Loop | None = None) -> tuple[Conflict, ...]:
+def conflicts(first: Effects, second: Effects, carried_by: Loop | While | None = None) -> tuple[Conflict, ...]:
     """The dependences of `second` on `first`, each once; carried by a loop, where one is given."""
     return _conflicts(first, second, None if carried_by is None else _carrier(carried_by))
 
 
 @kept
-def _carrier(loop: Loop) -> _Carrier:
-    return _one_of_each(loop.var, loop.step, frozenset(declared_in(loop.body)))
+def _carrier(loop: Loop | While) -> _Carrier:
+    lets = [stmt for stmt in walk_stmts(loop.body) if isinstance(stmt, Let)]
+    defined = Counter(let.var for let in lets)  # branches may define a name each
+    values = {let.var: let.value for let in lets if defined[let.var] == 1 and is_fixed(let.value)}
+    names = frozenset(declared_in(loop.body) - values.keys())
+    var, step = (loop.var, loop.step) if isinstance(loop, Loop) else (None, int_const(1))
+    return _one_of_each(var, step, names, tuple(values.items()))
 
 
 _one_of_each = lru_cache(maxsize=1 << 10)(_Carrier)  # answers are kept by identity
+
+
+@lru_cache(maxsize=1 << 10)
+def _expansion(values: tuple[tuple[Var, Expr], ...]) -> Expansion:
+    return Expansion(dict(values))
 
 
 @kept

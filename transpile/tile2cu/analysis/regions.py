@@ -94,14 +94,17 @@ def _ends_before(a: _Sums, b: _Sums) -> bool:
     return a.stop.constant <= b.start.constant and a.stop.terms == b.start.terms
 
 
-def disjoint_in_other_iterations(a: Extent, b: Extent, var: Var, step: int, changing: frozenset[Var]) -> bool:
+def disjoint_in_other_iterations(a: Extent, b: Extent, var: Var | None, step: int, changing: frozenset[Var]) -> bool:
     """Whether extents provably share no element where `var`, which moves by `step`, has one value in `a` and another
     in `b`. So have `changing` variables.
     """
     if a is None or b is None:
         return False
+    moves = changing if var is None else changing | {var}
+    if all(variables_in(end).isdisjoint(moves) for end in (*a, *b)):
+        return disjoint(a, b)  # of all iterations
     one, other = _sums(a), _sums(b)
-    if one is None or other is None or one.start.terms != other.start.terms:
+    if var is None or one is None or other is None or one.start.terms != other.start.terms:
         return False
     lengths = [static_value(extent[1]) for extent in (a, b)]
     stride = abs(one.start.terms.get(var, 0) * step)

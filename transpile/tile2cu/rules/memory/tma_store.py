@@ -338,7 +338,7 @@ def _written_again(op: Copy, here: Stmt, context: Context) -> bool:
         apart = in_other_arms(here, stmt, body)
         if conflicts(own, other) and not apart:
             return True
-        common = (each for each in around(body, stmt) if each in loops)
+        common = (each for each in loops if each in around(body, stmt))
         if any(_carried(own, other, loop) for loop in common) and not (apart and _by_box(op, here, stmt, body)):
             return True
     return False
@@ -356,9 +356,9 @@ def _by_box(op: Copy, here: Stmt, other: Stmt, body: tuple[Stmt, ...]) -> bool:
     return all(part in asked for part in conjuncts(branch.condition))
 
 
-def _carried(one: Effects, other: Effects, loop: Stmt) -> bool:
-    """Whether two statements may write the same elements in different iterations; those of a `while` have no number."""
-    return not isinstance(loop, Loop) or bool(conflicts(one, other, loop) or conflicts(other, one, loop))
+def _carried(one: Effects, other: Effects, loop: Loop | While) -> bool:
+    """Whether two statements may write the same elements in different iterations."""
+    return bool(conflicts(one, other, loop) or conflicts(other, one, loop))
 
 
 def _moves(op: Copy, loop: Loop | While) -> bool:
