@@ -146,9 +146,9 @@ def test_a_name_has_the_value_that_it_was_given() -> None:
     assert written.linear(one).terms != written.linear(other).terms
     assert without_past(written.expanded(binary("+", one, BLOCK))) == binary("+", one, BLOCK)
     assert table in [part.buffer for part in walk(written.expanded(one)) if isinstance(part, Load)]
-    view = replace(table, name="view", of=table)
-    through_view = Bounds(launch_of(lets[0], replace(write, buffer=view), lets[1]))
-    assert through_view.linear(one).terms != through_view.linear(other).terms
+    for tensor in (replace(table, name="view", of=table), replace(table, name="anywhere", address=K)):
+        through = Bounds(launch_of(lets[0], replace(write, buffer=tensor), lets[1]))
+        assert through.linear(one).terms != through.linear(other).terms
     variable = Var(INT32, "v", Role.MUTABLE)
     counted = bounds(int_const(1), variable)  # the variable may have changed in the loop that counted to it
     assert not never_negative(binary("-", variable, K), counted)

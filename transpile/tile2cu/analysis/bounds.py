@@ -13,6 +13,7 @@ from math import gcd
 from types import MappingProxyType
 
 from tile2cu.analysis.accesses import buffers_written
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.linear import Linear, is_not_negative, is_wide, linear_of
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import (
@@ -125,7 +126,7 @@ class Bounds:
         return (
             works_among_threads(value)
             or any(var.role is Role.MUTABLE for var in variables_in(value))
-            or any(isinstance(each, Buffer) and each.memory in self._written for each in buffers_in(value))
+            or any(isinstance(each, Buffer) and is_among(each, self._written) for each in buffers_in(value))
         )
 
     def _forget(self) -> None:

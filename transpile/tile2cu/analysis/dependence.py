@@ -60,6 +60,11 @@ def same_storage(a: Buffer, b: Buffer) -> bool:
     return both_global and (one.address is not None or other.address is not None)
 
 
+def is_among(buffer: Buffer, written: Iterable[Buffer]) -> bool:
+    """Whether a buffer may alias one of those that are written."""
+    return any(same_storage(buffer, each) for each in written)
+
+
 def may_overlap(a: Access, b: Access) -> bool:
     """Whether two accesses, of one iteration of all enclosing loops, may access the same element."""
     if not same_storage(a.buffer, b.buffer):

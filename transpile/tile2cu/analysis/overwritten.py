@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tile2cu.analysis.accesses import element_accesses
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.control import declared_in
-from tile2cu.analysis.dependence import conflicts
+from tile2cu.analysis.dependence import conflicts, is_among
 from tile2cu.analysis.effects import Effects, effects_of
 from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.prelude import around, block_of
@@ -97,7 +97,7 @@ def _varies(atom: Expr, inside: set[Var], written: frozenset[Buffer]) -> bool:
             return name in inside
         case Var():
             return atom in inside or atom.role is Role.MUTABLE
-        case Load(buffer=Buffer() as buffer) if buffer.memory in written:
+        case Load(buffer=Buffer() as buffer) if is_among(buffer, written):
             return True
         case Address():
             return True

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.dependence import same_storage
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.sync_calls import BLOCK_VOTES
 from tile2cu.analysis.uses import exits, roots_written
 from tile2cu.core.expr import Address, Call, Const, Expr, Load, Named, Role, Var, children, is_of_thread
@@ -116,8 +116,7 @@ class Uniformity:
         if buffer.scope in self._ordered:
             return True
         if buffer not in self._only_read:
-            aliases = (same_storage(buffer, other) for other in self._written)
-            self._only_read[buffer] = buffer.scope is Scope.GLOBAL and not any(aliases)
+            self._only_read[buffer] = buffer.scope is Scope.GLOBAL and not is_among(buffer, self._written)
         return self._only_read[buffer]
 
     def _visit(self, body: tuple[Stmt, ...], *, divergent: bool) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import variables
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.effects import effects_of
 from tile2cu.analysis.lifetimes import FirstUse, buffers_in, first_use
 from tile2cu.analysis.sync_calls import is_grid_barrier
@@ -95,7 +96,7 @@ def _is_same_again(value: Expr, written: set[Buffer]) -> bool:
 
 
 def _may_change(buffer: Buffer, written: set[Buffer]) -> bool:
-    return buffer.scope is not Scope.GLOBAL or buffer.memory in written
+    return buffer.scope is not Scope.GLOBAL or is_among(buffer, written)
 
 
 def _tiles_of(launch: Launch) -> tuple[Buffer, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, covers
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.prelude import before, behind
 from tile2cu.analysis.uses import has, pipelined_loops, roots_written, statements
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, may_trap, substitute, walk
@@ -149,7 +150,7 @@ def _is_loaded(rows: Parallel, loop: Loop, changed: set[Buffer]) -> bool:
     for load in loads:
         assert isinstance(load.buffer, Buffer), "a load reads a buffer"
         parts = {part for index in load.indices for part in walk(index)}
-        if load.buffer.scope is not Scope.GLOBAL or load.buffer.memory in changed or loop.var not in parts:
+        if load.buffer.scope is not Scope.GLOBAL or is_among(load.buffer, changed) or loop.var not in parts:
             return False
         if parts & inside or any(isinstance(part, Load) for part in parts):
             return False  # an index that is itself loaded

@@ -10,6 +10,7 @@ from tile2cu.analysis.accesses import (
     used_by_itself,
     viewed,
 )
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.prelude import before, behind
 from tile2cu.analysis.uses import outside_of, pipelined_loops, roots_written, statements, using
 from tile2cu.core.program import (
@@ -70,7 +71,7 @@ def _line(writer: Parallel, loop: Loop, launch: Launch) -> Buffer | None:
     others, changed = outside_of(loop.body, launch.body), roots_written(launch.body)
     if not covers(writer, line):
         return None
-    if any(read.scope is not Scope.GLOBAL or read.memory in changed for read in buffers_read(writer)):
+    if any(read.scope is not Scope.GLOBAL or is_among(read, changed) for read in buffers_read(writer)):
         return None
     if any(line in used_by_itself(op) for op in others) or using(before(loop.body, writer), line):
         return None
