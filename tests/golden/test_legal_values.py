@@ -20,7 +20,6 @@ PART = re.compile(
     r"\(else T2C-L010(?:; wgmma .*)?\)"
     r"|(?P<threads>\w+)(?: in multiples of (?P<warp>\d+),|, rounded up to a multiple of \d+,)? at most "
     r"(?P<most>[\d,]+) \(else T2C-L021\)"
-    r"|(?P<unlimited>[\w, ]+) from 1"
     r"|(?P<stages>\w+) from 0(?:, fewer of which are used where more do not fit or do not help|: 0 loads each "
     r"tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more keep a second "
     r"one there, if it fits)"
@@ -130,8 +129,7 @@ def check(golden: Golden, path: Path, legal: Legal | None, parameter: str, other
     except Tile2CuError as error:
         # Threads that are no whole warps may be an error of a GEMM first; an assertion may have no expression.
         others_ = {"T2C-L010"} if on_fma or "T2C-L021" in expected else set[str]()
-        unlimited = listed(next((part["unlimited"] for part in legal.parts if part["unlimited"]), "")) if legal else []
-        asserted = error.message.startswith("the assertion fails") and parameter not in unlimited
+        asserted = error.message.startswith("the assertion fails")
         assert error.code in expected | others_ | FURTHER or asserted, (parameter, other)
     else:
         assert not expected or on_fma, (parameter, other, expected)
@@ -172,13 +170,11 @@ def test_heads_state_legal_values() -> None:
         assert legal.broken(values, 32) == codes and legal.on_fma(values) == ("block_N" in changed)
 
 
-@pytest.mark.parametrize("folder", ["cuda/sm_90a", "cute/sm_90a"])
-def test_parameters_of_elementwise_tiles_have_any_value(folder: str) -> None:
-    """No MMA is there: values that no warp, vector or instruction divides are taken, too."""
-    golden, path = CASES[f"{folder}/dequant_gemv.cu"]
-    legal = Legal.of(path.read_text(encoding="utf-8"))
-    assert legal is not None and [part["unlimited"] for part in legal.parts if part["unlimited"]] == [
-        "block_N and block_K"
-    ]
-    for values in ({"block_N": 1}, {"block_N": 7}, {"block_K": 32}, {"block_K": 1056}):
-        check(golden, path, legal, *next(iter(values.items())))
+@pytest.mark.sweep(every=10)
+@pytest.mark.parametrize("name", CASES)
+def test_the_least_values_that_heads_name_are_taken(name: str) -> None:
+    golden, path = CASES[name]
+    about = " ".join(" ".join(about_values(path.read_text(encoding="utf-8"))).split())
+    for parameters, least in re.findall(r"(?:Legal values:|;) (\w+(?:(?:, | and )\w+)*) from (\d+)", about):
+        for parameter in listed(parameters):
+            launches_of(golden, path, **{parameter: int(least)})

@@ -45,16 +45,12 @@ def _have(names: Set[str], *extents: _Extent) -> bool:
     return any(not names.isdisjoint(extent.numbers) for extent in extents)
 
 
-def legal_values(names: Set[str], rejected: Set[str], launches: tuple[Resolved, ...], printer: Printer) -> str:
-    """What values of these parameters must be, with the errors that others are; empty where no rule limits them.
-
-    Of those in `rejected` a value next to theirs is an error: the file may assert what has no expression.
-    """
+def legal_values(names: Set[str], launches: tuple[Resolved, ...], printer: Printer) -> str:
+    """What values of these parameters must be, with the errors that others are; empty where no rule limits them."""
     tiles = tuple(dict.fromkeys(tile for each in launches for tile in _tiles(each, printer)))
     parts = [*_multiples_of_k(tiles, names), *_partitions(tiles, names, launches[0])]
     parts += [*_threads(launches, names), *_stages(launches, names)]
     parts += _asserted(launches[0].program, names, printer)
-    parts = [*_unlimited(tiles, launches, names, rejected), *parts]
     sentences = [f"Legal values: {'; '.join(parts)}."] * bool(parts)
     if any(_have(names, tile.m, tile.n, tile.k) for tile in tiles):
         smallest = listed([*dict.fromkeys(" x ".join(map(str, tile.shape)) for tile in tiles)])
@@ -125,19 +121,6 @@ def _stages(launches: tuple[Resolved, ...], names: Container[str]) -> Iterator[s
             yield f"{name} from 0: 0 loads each tile where it is used, {one}, {more}"
         else:
             yield f"{name} from 0, fewer of which are used where more do not fit or do not help"
-
-
-def _unlimited(
-    tiles: tuple[_Tile, ...], launches: tuple[Resolved, ...], names: Set[str], rejected: Set[str]
-) -> Iterator[str]:
-    """The parameters that no MMA, number of threads or stages, or assertion has: of elementwise tiles."""
-    of_mmas = frozenset().union(*(extent.numbers for tile in tiles for extent in (tile.m, tile.n, tile.k)))
-    loops = (loop for each in launches for loop in statements(each.launch.body, Loop))
-    counts = {*(each.launch.threads_of for each in launches), *(loop.stages_of for loop in loops)}
-    asserted = (part for each in launches[0].program.decided if each.asserted for part in walk(each.condition))
-    limited = of_mmas | counts | rejected | {part.name for part in asserted if isinstance(part, Named)}
-    if found := [name for name in names if name not in limited]:
-        yield f"{listed(found)} from 1"
 
 
 def _free(launches: tuple[Resolved, ...], names: Container[str]) -> list[str]:

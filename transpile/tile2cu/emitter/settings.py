@@ -179,8 +179,7 @@ def in_words(
         f"remain those of its value, and so do comments. {takes} {_taken(own, first.target)}."
     )
     given = [(each, value, _given(each, value, own, launches, write)) for each in found for value in each.nearby]
-    rejected = {each.name for each, _, gives in given if gives.rejected}
-    legal = legal_values(dict.fromkeys(each.name for each in found).keys(), rejected, launches, printer)
+    legal = legal_values(dict.fromkeys(each.name for each in found).keys(), launches, printer)
     designs = [gives.design for _, _, gives in given]
     if own.takes_nothing and all(each is not None and each.takes_nothing for each in designs):
         return tuple(wrapped(" ".join(filter(None, (text, legal, _OTHERS)))))
@@ -203,11 +202,10 @@ def in_words(
 
 
 class Given(NamedTuple):
-    """What a value of a parameter gives, in words; no design where it is too large, or `rejected`."""
+    """What a value of a parameter gives, in words; no design where it is too large, or rejected."""
 
     text: str
     design: Design | None = None
-    rejected: bool = False
 
 
 def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, ...], write: Write | None) -> Given:
@@ -221,7 +219,7 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
     except TooLarge as error:
         return Given(f"{error.code}: {_needed(error.budget, launches)}")
     except Tile2CuError as error:
-        return Given(f"{error.code}: {error.message}", rejected=True)
+        return Given(f"{error.code}: {error.message}")
     design = Design.of(others, held)
     changes = differences(own, design, asked=value if setting.stages else 0)
     same = "the same kernel" * (setting.stages and design == own)
