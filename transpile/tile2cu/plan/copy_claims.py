@@ -1,6 +1,7 @@
 """What a copy states about itself: the instructions that move it, and why it is there or is done that way."""
 
 from collections.abc import Iterator
+from math import gcd, prod
 
 from tile2cu.analysis.access_width import access_bytes, run_of
 from tile2cu.analysis.uses import statements
@@ -50,8 +51,8 @@ def copy_claims(op: Copy, resolved: Resolved) -> Iterator[Claim]:
     if op.reason:
         yield Staged(because=op.reason.replace("`", ""), rule=facts.rule(op, STAGED_BECAUSE))
     elif facts.get(op, STREAMING) is not None:
-        streamed = [stmt for stmt in copies if facts.get(stmt, STREAMING) is not None]
-        if streamed[0] is op:
+        streamed = [stmt for stmt in copies if facts.get(stmt, STREAMING) is not None and _cp_async(stmt, resolved)]
+        if streamed and streamed[0] is op:
             tensors = tuple(dict.fromkeys(stmt.src.buffer for stmt in streamed))
             others = any(resolved.row_alignment(tensor) == 0 for tensor in tensors)
             yield Streams(tensors=tensors, by="cp.async" if others else "", rule=facts.rule(op, STREAMING))
@@ -131,22 +132,32 @@ def _boxes(op: Copy, resolved: Resolved) -> Iterator[TmaBoxes]:
 
 
 def _cp_asyncs(op: Copy, resolved: Resolved) -> Iterator[CpAsyncs]:
-    """The cp.asyncs of a copy into a shared tile, as wide as the rows of both sides are aligned."""
-    bits, extents = op.dst.buffer.dtype.bits, _extents(op.dst)
-    if op.row is not None or not extents:
+    """The cp.asyncs of a copy into a shared tile."""
+    width = _cp_async(op, resolved)
+    if not width:
         return
-    row = extents[-1] * bits // 8
-    layout = resolved.facts[op.dst.buffer, SHARED_LAYOUT]
-    known = resolved.row_alignment(op.src.buffer)
-    width = min(known or _WIDEST, _WIDEST, row & -row, layout.row_bytes & -layout.row_bytes)
-    start = op.src.buffer.dtype.bytes_of(resolved.bounds.multiple_of(op.src.ranges[-1].start))
-    if width < _NARROWEST or (known == 0 and start % width):  # it also depends on where in its rows the tile starts
-        return
-    chunks = row // width
-    for extent in extents[:-1]:
-        chunks *= extent
+    chunks = prod(_extents(op.dst)) * op.dst.buffer.dtype.bits // 8 // width
     threads = resolved.launch.threads if resolved.launch.groups == 1 else 0
-    yield CpAsyncs(bytes=width, chunks=chunks, threads=threads, if_aligned=known == 0)
+    if_aligned = resolved.row_alignment(op.src.buffer) == 0
+    yield CpAsyncs(bytes=width, chunks=chunks, threads=threads, if_aligned=if_aligned)
+
+
+def _cp_async(op: Copy, resolved: Resolved) -> int:
+    """The bytes of a copy's widest cp.async, as the rows of both sides are aligned; 0: it has none.
+
+    Where the alignment of rows is known at run time alone, it also depends on where in its rows the tile starts.
+    (headers/tl/common/copy_async.h)
+    """
+    extents, source = _extents(op.dst), op.src.buffer
+    if op.row is not None or not extents:
+        return 0
+    row, layout = extents[-1] * op.dst.buffer.dtype.bits // 8, resolved.facts[op.dst.buffer, SHARED_LAYOUT]
+    width = min(_WIDEST, row & -row, layout.row_bytes & -layout.row_bytes)
+    if known := resolved.row_alignment(source):
+        width = min(width, known)
+    else:
+        width = gcd(width, source.dtype.bytes_of(resolved.bounds.multiple_of(op.src.ranges[-1].start)))
+    return width if width >= _NARROWEST else 0
 
 
 def _extents(region: Region) -> tuple[int, ...]:

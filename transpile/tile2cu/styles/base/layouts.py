@@ -1,6 +1,6 @@
 """Layouts of fragments in words: which thread holds what."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import cache
 
 from tile2cu.analysis.elements import warp_size
@@ -63,9 +63,9 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
     return text + (in_cute_notation(layout) if in_tv else "")
 
 
-def in_order_of_unpacking(tiles: Iterable[Buffer], registers: Registers, names: Names) -> tuple[str, ...]:
+def in_order_of_unpacking(tiles: Iterable[Buffer], unpacked: Container[Buffer], names: Names) -> tuple[str, ...]:
     """Which of the tiles have their neighbours in registers in another order (headers/tl/common/nibbles.h)."""
-    found = [names(tile.name) for tile in tiles if tile in registers.unpacked]
+    found = [names(tile.name) for tile in tiles if tile in unpacked]
     order = "each 8 neighbours are in the order 0, 4, 1, 5, 2, 6, 3, 7, in which they are unpacked"
     return (f"in {listed(found)} {order}",) * bool(found)
 

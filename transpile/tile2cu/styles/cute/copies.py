@@ -124,10 +124,7 @@ class Copies:
         """Whether a copy is a cp.async of data that is evicted first; narrow ones have no hint."""
         if not isinstance(op, copy_ops.Copy) or op.streaming is None:
             return False
-        if op.mechanism is not copy_ops.CopyMechanism.CP_ASYNC:
-            return False
-        view = next(each for each in self.plan.tensors.views if each.tensor is op.src.buffer)
-        return view.by_instance or view.alignment >= VECTOR
+        return op.mechanism is copy_ops.CopyMechanism.CP_ASYNC and self.asynchronous(op) == VECTOR
 
     def asynchronous(self, op: copy_ops.Copy) -> int:
         """The bytes of a copy's cp.async, in the instance of the kernel where they are most; 0: it has none."""

@@ -43,6 +43,7 @@ class ElementLoop(ElementStatements):
     fragments: Fragments
     copies: Copies
     by_vectors: bool = False  # whether tensors are read and written a vector at a time
+    unpacked: bool = False  # whether elements are in the order in which numbers of 4 bits come apart
     index: str = ""  # of an element among those of the thread
     first: str = "0"  # that of the first of its vector
     loads: list[str] = field(default_factory=list)  # of tiles of tensors to registers, before the loop
@@ -239,6 +240,9 @@ class ElementLoop(ElementStatements):
                 lines.append(f"{words.SET_COLUMNS}<{count}>({place.tensor}, {place.index}, {text});")
             else:
                 lines.append(f"{words.ARRAY_AT}<{count}>({place.tensor}, {place.first}) = {text};")
+        if self.op.any_order and not apart:
+            self.unpacked = True
+            self.fragments.unpacked += [each.op.buffer for each in kept if isinstance(each.op, Store)]
         return [*arrays.lines, *lines]
 
     def _dots(self, op: structure.DotsOfFour) -> str:

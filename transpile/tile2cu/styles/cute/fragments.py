@@ -65,7 +65,10 @@ class Partition(Record, frozen=True, kw_only=True):
 
 @dataclass
 class Fragments:
-    """The fragments of a kernel. `views` are those that its statements use, by name."""
+    """The fragments of a kernel. `views` are those that its statements use, by name.
+
+    `unpacked` are those that loops store in the order in which numbers of 4 bits come apart.
+    """
 
     plan: Kernel
     printer: Printer
@@ -74,6 +77,7 @@ class Fragments:
     partitions: dict[FragmentLayout, Partition] = field(default_factory=dict)
     other_mmas: dict[str, str] = field(default_factory=dict)  # the names of further TiledMMAs, by their types
     abouts: dict[str, str] = field(default_factory=dict)  # their comments
+    unpacked: list[Buffer] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,23 +92,14 @@ class Fragments:
             if not isinstance(layout, Slice | Replicated):
                 first = tiles[0].tile
                 names = ", ".join(self.printer.names(each.tile.name) for each in tiles)
-                order = in_order_of_unpacking((each.tile for each in tiles), self.plan.registers, self.printer.names)
-                self._add(layout, self.printer.names(first.name), first.shape, f"of {names}:", tiles[0].rule, order)
+                self._add(layout, self.printer.names(first.name), first.shape, f"of {names}:", tiles[0].rule)
         for loop in self.plan.registers.loops:
             if loop.layout not in self.partitions and not isinstance(loop.layout, Slice | Replicated):
                 over = [self.printer.names(name) for name in loop.over]
                 about = f"of a loop over {', '.join(over)}:"
                 self._add(loop.layout, "".join(over), loop.extents, about, loop.rule)
 
-    def _add(
-        self,
-        layout: FragmentLayout,
-        of: str,
-        extents: tuple[Expr, ...],
-        about: str,
-        rule: str,
-        order: tuple[str, ...] = (),
-    ) -> None:
+    def _add(self, layout: FragmentLayout, of: str, extents: tuple[Expr, ...], about: str, rule: str) -> None:
         span = self.plan.launch.span
         if not isinstance(layout, ACCUMULATORS | Blocked) or layout.threads_of_block != self.plan.launch.threads:
             raise unsupported(f"the layout {type(layout).__name__} {about.removesuffix(':')}", span)
@@ -119,7 +114,7 @@ class Fragments:
             layout=layout,
             shape=self.shape(extents),
             type=self._mma(layout) if isinstance(layout, ACCUMULATORS) else _tiled_copy(layout, "float"),
-            about=(about, *wrapped(f"{self._described(layout, part)}  [{rule}]"), *order),
+            about=(about, *wrapped(f"{self._described(layout, part)}  [{rule}]")),
         )
 
     @cached_property
@@ -257,15 +252,16 @@ class Fragments:
     def types(self) -> Iterator[Declaration]:
         """The TiledMMA or TiledCopy of each partition."""
         for each in self.partitions.values():
-            about = f"{listed(self._tiles_of(each))} have one partition: regenerate this file"
+            about = f"{listed([self.printer.names(tile.name) for tile in self._tiles_of(each)])} have one partition: regenerate this file"
             asserted = "".join(f'\nstatic_assert({equal}, "{about}");' for equal in self._equal_extents(each))
-            yield Declaration(f"using {each.name} = decltype({each.type});{asserted}", each.about)
+            order = in_order_of_unpacking(self._tiles_of(each), self.unpacked, self.printer.names)
+            yield Declaration(f"using {each.name} = decltype({each.type});{asserted}", (*each.about, *order))
         for type_, name in self.other_mmas.items():
             yield Declaration(f"using {name} = decltype({type_});", tuple(wrapped(self.abouts[type_])))
 
-    def _tiles_of(self, partition: Partition) -> list[str]:
+    def _tiles_of(self, partition: Partition) -> list[Buffer]:
         """The fragments that a partition is of."""
-        return [self.printer.names(each.tile.name) for each in self.held if each.layout == partition.layout]
+        return [each.tile for each in self.held if each.layout == partition.layout]
 
     def _equal_extents(self, partition: Partition) -> Iterator[str]:
         """What must hold for one partition to be that of several tiles, whose extents have other names."""

@@ -11,7 +11,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import copy_ops, ops, producer_ops, structure
-from tile2cu.plan.claims import Claim, CpAsyncs, ElementsTogether, Evicts, Streams
+from tile2cu.plan.claims import Claim, CpAsyncs, ElementsTogether, Evicts, Streams, TotalsOnly
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.ping_pong_ops import LoadSlabs, MmaOfSlabs, PingPong
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
@@ -233,7 +233,7 @@ class CuteKernel(Parts):
         self.printer.span = op.source.span
         if self._group and isinstance(op, OfTiles):
             raise unsupported(f"{type(op).__name__} by other threads than the first group's", op.source.span)
-        left_out: tuple[type[Claim], ...]
+        kept: dict[type[Claim], bool]
         match op:
             case structure.PipelinedLoop(stores=(), direct=None):
                 with self.continuing(""):
@@ -250,10 +250,11 @@ class CuteKernel(Parts):
                 return self._by_instance(op)
             case structure.Elementwise():
                 loop = ElementLoop(op, self.printer, self.fragments, self.copies)
-                text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)
+                text, kept = loop.lines(), {ElementsTogether: loop.by_vectors, TotalsOnly: loop.unpacked}
             case _:
-                kept: dict[type[Claim], bool] = {Evicts: self.copies.evicts(op), Streams: self.copies.streams(op)}
-                text, left_out = self._text(op), tuple(claim for claim, is_kept in kept.items() if not is_kept)
+                kept = {Evicts: self.copies.evicts(op), Streams: self.copies.streams(op)}
+                text = self._text(op)
+        left_out = tuple(claim for claim, is_kept in kept.items() if not is_kept)
         claims = (stated for each in op.claims if (stated := self._stated(each, op)) and not isinstance(each, left_out))
         said = tuple(comment(each, self.printer.names) for each in claims)
         if isinstance(op, ops.Barrier):  # clang-format leaves lines that begin with a word and a colon
@@ -270,8 +271,10 @@ class CuteKernel(Parts):
                 width = self.copies.asynchronous(op)
                 chunks = claim.chunks * claim.bytes // width if width else 0
                 return replace(claim, bytes=width, chunks=chunks, by_instance=self.by_instance) if width else None
-            case Streams(by=by) if by:
-                return replace(claim, by=f"{by} of {VECTOR} bytes")
+            case Streams(by=by):
+                streamed = {each.src.buffer for each in self.operations if self.copies.streams(each)}
+                tensors = tuple(each for each in claim.tensors if each in streamed)
+                return replace(claim, by=f"{by} of {VECTOR} bytes" if by else "", tensors=tensors)
             case _:
                 return claim
 

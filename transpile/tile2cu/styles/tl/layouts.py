@@ -133,7 +133,7 @@ class Layouts:
         if partial := [self.printer.names(tile.name) for tile in alias.users if tile in self.registers.partial]:
             own = "only the part of its own elements, until threads add them after the loop"
             comments.append(f"in {listed(partial)} each thread has {own}")
-        comments += in_order_of_unpacking(alias.users, self.registers, self.printer.names)
+        comments += in_order_of_unpacking(alias.users, self.registers.unpacked, self.printer.names)
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
 
     def _about(self, layout: FragmentLayout) -> str:
