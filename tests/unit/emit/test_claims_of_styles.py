@@ -77,3 +77,35 @@ def test_data_is_evicted_first_by_cp_async_where_a_copy_has_one(
     assert ("evict_first in L2 by cp.async where" in in_tl) == (width > 0)
     assert ("evict_first in L2 by cp.async of 16 bytes" in in_cute) == (width == 16)
     assert ("tl::copy_tile_once" in in_cute) == (width == 16)
+
+
+WIDENED = (
+    HEADING.format(sizes="M, N, K")
+    + """
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "int8"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 128), T.ceildiv(M, 128), threads=256) as (bx, by):
+            a = T.alloc_shared((128, 64), "float16")
+            b8 = T.alloc_shared((64, 128), "int8")
+            b = T.alloc_shared((64, 128), "float16")
+            c = T.alloc_fragment((128, 128), "float32")
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(K, 64), num_stages=3):
+                T.copy(A[by * 128, k * 64], a)
+                T.copy(B[k * 64, bx * 128], b8)
+                for i, j in T.Parallel(64, 128):
+                    b[i, j] = T.cast(b8[i, j], "float16")
+                T.gemm(a, b, c)
+            T.copy(c, C[by * 128, bx * 128])
+    return main
+"""
+)
+
+
+@pytest.mark.parametrize(("target", "fenced"), [("cuda:sm_90a", True), ("cuda:sm_100a", False)])
+def test_consumers_fence_what_wgmma_reads_and_nothing_that_threads_alone_read(
+    target: str, fenced: bool, tmp_path: Path
+) -> None:
+    text = source(tmp_path, WIDENED, "tl", target)
+    assert "RAW: all threads have stored b before any reads it" in text and "tl::sync_readers<threads>()" in text
+    assert ("tl::sync_consumers<threads>()" in text) == fenced
+    assert ("fence.proxy.async before it, for wgmma and TMA" in text) == fenced

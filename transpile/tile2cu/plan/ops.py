@@ -141,13 +141,13 @@ class BarrierScope(Enum):
 
 
 class Barrier(Op, frozen=True, kw_only=True, eq=False):
-    """A barrier; where it is `war_only` it ends reads, and publishes no writes. Its claims have the hazards.
+    """A barrier; where it is `fenced` it publishes writes to wgmma and TMA as well. Its claims have the hazards.
 
     `part` has the threads of a PART barrier.
     """
 
     scope: BarrierScope
-    war_only: bool = False
+    fenced: bool = False
     part: PartBarrier | None = None
 
 

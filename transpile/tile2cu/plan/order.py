@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.accesses import buffers_used, buffers_written, shared
 from tile2cu.analysis.prelude import producer_loop
 from tile2cu.analysis.uses import read_in, statements
 from tile2cu.core.decisions import (
     BARRIER,
     BLOCK_BARRIER,
+    CALL,
     EXIT_BARRIER,
+    INSTRUCTION,
     PART_BARRIER,
     PROXY_FENCE,
     SCHEDULE,
@@ -15,11 +18,14 @@ from tile2cu.core.decisions import (
     STORE_STAGING,
     WAR_ONLY,
 )
-from tile2cu.core.program import Buffer, Copy, Stmt, Sync
+from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.memo import kept
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, If, Loop, Stmt, Sync, While
 from tile2cu.core.schedule import PingPong
 from tile2cu.plan.claims import Ends, MadeVisible, OutlivesUse, ReachedElsewhere, Reuses
 from tile2cu.plan.ops import Barrier, BarrierScope, Proxy, ProxyFence
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.shared import overlay_of
 
 
 def fence_before(stmt: Stmt, resolved: Resolved) -> Iterator[ProxyFence]:
@@ -37,10 +43,10 @@ def barrier_before(stmt: Stmt, resolved: Resolved, group: int | None) -> Iterato
     """The barrier that ends a statement's hazards; `group` runs it, or all threads do."""
     hazards = resolved.facts.get(stmt, BARRIER)
     if hazards is not None:
-        war_only, scope = bool(resolved.facts.get(stmt, WAR_ONLY)), _scope(resolved, group)
-        fenced = scope is BarrierScope.CONSUMERS and not war_only
+        scope = _scope(resolved, group)
+        fenced = _publishes(scope, resolved) and not resolved.facts.get(stmt, WAR_ONLY)
         claim = Ends(hazards=hazards, fenced=fenced, rule=resolved.facts.rule(stmt, BARRIER))
-        yield Barrier(source=stmt, scope=scope, war_only=war_only, claims=(claim,))
+        yield Barrier(source=stmt, scope=scope, fenced=fenced, claims=(claim,))
     part = resolved.facts.get(stmt, PART_BARRIER)
     if part is not None:
         ends = Ends(hazards=part.hazards, threads=part.threads, rule=resolved.facts.rule(stmt, PART_BARRIER))
@@ -53,7 +59,7 @@ def barrier_before_staging(stmt: Stmt, resolved: Resolved, group: int | None) ->
     found = next((each for each in resolved.facts.get(resolved.launch, STORE_STAGING) or () if each.name == name), None)
     if found is not None and found.where is not None and not read_before_sum(found.where, resolved):
         claim = Reuses(staging=found.name, where=found.where, rule=resolved.facts.rule(stmt, STAGING_TILE))
-        yield Barrier(source=stmt, scope=_scope(resolved, group), war_only=True, claims=(claim,))
+        yield Barrier(source=stmt, scope=_scope(resolved, group), claims=(claim,))
 
 
 def read_before_sum(tile: Buffer, resolved: Resolved) -> bool:
@@ -73,7 +79,8 @@ def read_before_sum(tile: Buffer, resolved: Resolved) -> bool:
 def barrier_asked(stmt: Sync, resolved: Resolved, group: int | None) -> Barrier:
     """T.sync_threads(), at which the block's threads may arrive from several statements."""
     if not resolved.facts.get(stmt, BLOCK_BARRIER):
-        return Barrier(source=stmt, scope=_scope(resolved, group))
+        scope = _scope(resolved, group)
+        return Barrier(source=stmt, scope=scope, fenced=_publishes(scope, resolved))
     claim = ReachedElsewhere(rule=resolved.facts.rule(stmt, BLOCK_BARRIER))
     return Barrier(source=stmt, scope=BarrierScope.MEETING, claims=(claim,))
 
@@ -84,6 +91,37 @@ def exit_barrier(resolved: Resolved) -> Iterator[Barrier]:
     if resolved.facts.get(resolved.launch, EXIT_BARRIER) is not None:
         claim = OutlivesUse(rule=resolved.facts.rule(resolved.launch, EXIT_BARRIER))
         yield Barrier(source=body[-1], scope=BarrierScope.CLUSTER, claims=(claim,))
+
+
+def _publishes(scope: BarrierScope, resolved: Resolved) -> bool:
+    """Whether consumers fence their writes before a barrier: wgmma or TMA accesses what threads of the launch write.
+
+    That is what wgmma reads or TMA stores, and what TMA loads to where threads write as well.
+    """
+    return scope is BarrierScope.CONSUMERS and _goes_past_threads(resolved)
+
+
+@kept
+def _goes_past_threads(resolved: Resolved) -> bool:
+    """Whether wgmma or TMA accesses shared memory that threads of the launch write.
+
+    Staging tiles of TMA's stores are such memory; tiles in one place count as one.
+    """
+    facts, stmts = resolved.facts, resolved.launch.statements
+    if facts.get(resolved.launch, STORE_STAGING) or overlay_of(resolved).parts:
+        return True
+    written, accessed = set[Buffer](), set[Buffer]()
+    for stmt in stmts:
+        match stmt:
+            case Gemm() if facts[stmt, INSTRUCTION].unit is MmaUnit.WARPGROUP:
+                accessed |= shared((stmt.a.buffer, stmt.b.buffer))
+            case Copy() | AtomicTile() if (facts.get(stmt, CALL) or "").startswith("tma"):
+                accessed |= shared(buffers_used(stmt))
+            case Loop() | While() | If():
+                pass
+            case _:
+                written |= shared(buffers_written(stmt))
+    return not written.isdisjoint(accessed)
 
 
 def _scope(resolved: Resolved, group: int | None) -> BarrierScope:

@@ -19,7 +19,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaOperandA, MfmaTile
 from tile2cu.core.program import Buffer
-from tile2cu.plan.registers import Alternation, Registers
+from tile2cu.plan.registers import Alternation
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.digits import coordinates
 from tile2cu.styles.base.names import Names

@@ -252,16 +252,15 @@ class Fragments:
     def types(self) -> Iterator[Declaration]:
         """The TiledMMA or TiledCopy of each partition."""
         for each in self.partitions.values():
-            about = f"{listed([self.printer.names(tile.name) for tile in self._tiles_of(each)])} have one partition: regenerate this file"
+            tiles = [held.tile for held in self.held if held.layout == each.layout]
+            about = (
+                f"{listed([self.printer.names(tile.name) for tile in tiles])} have one partition: regenerate this file"
+            )
             asserted = "".join(f'\nstatic_assert({equal}, "{about}");' for equal in self._equal_extents(each))
-            order = in_order_of_unpacking(self._tiles_of(each), self.unpacked, self.printer.names)
+            order = in_order_of_unpacking(tiles, self.unpacked, self.printer.names)
             yield Declaration(f"using {each.name} = decltype({each.type});{asserted}", (*each.about, *order))
         for type_, name in self.other_mmas.items():
             yield Declaration(f"using {name} = decltype({type_});", tuple(wrapped(self.abouts[type_])))
-
-    def _tiles_of(self, partition: Partition) -> list[Buffer]:
-        """The fragments that a partition is of."""
-        return [each.tile for each in self.held if each.layout == partition.layout]
 
     def _equal_extents(self, partition: Partition) -> Iterator[str]:
         """What must hold for one partition to be that of several tiles, whose extents have other names."""

@@ -330,7 +330,7 @@ class CuteKernel(Parts):
             case ops.Barrier(scope=ops.BarrierScope.PARTICIPANTS | ops.BarrierScope.BLOCK):
                 return "__syncthreads();"
             case ops.Barrier(scope=ops.BarrierScope.CONSUMERS):
-                return f"{words.SYNC_READERS if op.war_only else words.SYNC_CONSUMERS}<threads>();"
+                return f"{words.SYNC_CONSUMERS if op.fenced else words.SYNC_READERS}<threads>();"
             case ops.Barrier(scope=ops.BarrierScope.CLUSTER):
                 return "cluster_sync();"
             case ops.Barrier():

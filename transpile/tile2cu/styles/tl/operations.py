@@ -164,7 +164,7 @@ class Operations(Record, frozen=True):
                     return f"{tl.BARRIER_SYNC}({op.part.number}, {op.part.threads})"
                 return f"{tl.SYNC_WARP}({op.part.lanes:#x}u{'ll' if op.part.lanes >> 32 else ''})"
             case ops.BarrierScope.CONSUMERS:
-                return f"{tl.SYNC_READERS if op.war_only else tl.SYNC_CONSUMERS}<threads>()"
+                return f"{tl.SYNC_CONSUMERS if op.fenced else tl.SYNC_READERS}<threads>()"
 
     def _mma_wait(self, op: ops.MmaWait) -> StatementView:
         call = f"{tl.GEMM_WAIT}<{op.pending}>({', '.join(map(self.printer.tile, op.results))});"
