@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import tile2cu
+from tile2cu.styles.ck.shared import _union
 
 HEADING = """
 import tilelang
@@ -109,3 +110,18 @@ def test_consumers_fence_what_wgmma_reads_and_nothing_that_threads_alone_read(
     assert "RAW: all threads have stored b before any reads it" in text and "tl::sync_readers<threads>()" in text
     assert ("tl::sync_consumers<threads>()" in text) == fenced
     assert ("fence.proxy.async before it, for wgmma and TMA" in text) == fenced
+
+
+def test_loads_to_registers_are_as_wide_as_their_tensors_view_lets_them(tmp_path: Path) -> None:
+    """ck_tile loads no more neighbours together than a view's vectors have, whatever the registers' layout is."""
+    text = FROM_THE_SECOND.replace("TYPE", "float32").replace("(16, N)", "(16, 256)").replace("OFFSET", "1")
+    text = " ".join(source(tmp_path, text, "ck", "hip:gfx942").replace("//", " ").split())
+    assert "number<1>{}, number<1>{});" in text
+    assert "A lane issues 16 loads of 4 bytes to first_next, 16 vector-memory loads in flight per wave" in text
+    text = FROM_THE_SECOND.replace("TYPE", "float32").replace("(16, N)", "(16, 256)").replace("OFFSET", "4")
+    text = " ".join(source(tmp_path, text, "ck", "hip:gfx942").replace("//", " ").split())
+    assert "A lane issues 4 loads of 16 bytes to first_next, 4 vector-memory loads in flight per wave" in text
+
+
+def test_a_union_is_as_large_and_as_aligned_as_any_of_its_members() -> None:
+    assert _union([(24, 4), (16, 16)]) == (32, 16) and _union([]) == (0, 1)

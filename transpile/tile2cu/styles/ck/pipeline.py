@@ -86,12 +86,13 @@ class Pipelines:
         for each in tiles:
             encoding, size = each.through.loaded.encoding, each.box.tensor.dtype.bytes
             dim, at = encoding.ys[-1]
-            run = encoding.hs[dim - 1][at] if dim == len(encoding.hs) else 1
+            run = min(encoding.hs[dim - 1][at], each.box.vector) if dim == len(encoding.hs) else 1
             found.append((each.registers, encoding.registers // run, run * size))
         loads = [(name, f"{count} load{'s' * (count > 1)} of {width} bytes") for name, count, width in found]
         widths = ", ".join(f"{text} to {name}" for name, text in loads)
         by_instance = any(each.box.by_instance for each in tiles)
-        total = f"{sum(count for _, count, _ in found)} vector-memory loads in flight per wave"
+        outstanding = sum(count for _, count, _ in found)
+        total = f"{outstanding} vector-memory load{'s' * (outstanding > 1)} in flight per wave"
         single = (
             "; with AnyAlignment, where a tensor's rows are not multiples of 16 bytes, "
             f"{sum(each.through.loaded.encoding.registers for each in tiles)} of single elements"

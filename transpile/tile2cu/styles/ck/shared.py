@@ -45,6 +45,13 @@ def _of_struct(members: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return _rounded(end, largest), largest
 
 
+def _union(sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """(bytes, alignment) of a union of such members."""
+    members = [*sizes]
+    largest, alignment = max((size for size, _ in members), default=0), max((of for _, of in members), default=1)
+    return _rounded(largest, alignment), alignment
+
+
 class ByColumns(Record, frozen=True, kw_only=True):
     """A (k, n) tile that is stored along K, as its MMA reads it: `count` instructions have runs of `run` columns.
 
@@ -166,14 +173,14 @@ class SharedTiles:
             case shared.SharedTile():
                 yield _rounded(member.layout.bytes) * max(1, member.stages), _ALIGNMENT
             case shared.Overlaid():
-                yield max(_of_struct(size for each in part for size in self._sizes(each)) for _, part in member.parts)
+                yield _union(
+                    _of_struct(size for each in part for size in self._sizes(each)) for _, part in member.parts
+                )
             case shared.Workspaces():
                 sizes = [
                     (prod(each.extents) * each.warps * each.dtype.bytes, each.dtype.bytes) for each in member.spaces
                 ]
-                alignment = max((size[1] for size in sizes), default=1)
-                union = _of_struct([(max((size[0] for size in sizes), default=0), alignment)])
-                yield from [union] if member.joined else sizes
+                yield from [_union(sizes)] if member.joined else sizes
 
     def _member(self, member: shared.Member) -> Iterator[Declaration]:
         match member:

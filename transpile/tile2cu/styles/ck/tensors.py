@@ -35,6 +35,7 @@ class Box(Record, frozen=True, kw_only=True):
     tensor: Buffer
     view: str
     by_instance: bool  # the width of accesses is that of the kernel's instance
+    vector: int  # the neighbours of a row that an access may take, in the instance where they are most
     origin: tuple[Expr, ...]
     lengths: str
     lines: tuple[str, ...]
@@ -145,7 +146,15 @@ class Tensors:
         name, lines = self._named(buffer, text, depends, padded=any(pads), checks_columns=below or any(pads))
         lengths_text = f"make_tuple({', '.join(windows)})"
         by_instance = self._by_instance(buffer, starts, along, last_end)
-        return Box(tensor=buffer, view=name, by_instance=by_instance, origin=origin, lengths=lengths_text, lines=lines)
+        return Box(
+            tensor=buffer,
+            view=name,
+            by_instance=by_instance,
+            vector=self._neighbours(buffer, starts, along, last_end),
+            origin=origin,
+            lengths=lengths_text,
+            lines=lines,
+        )
 
     def _stop(self, buffer: Buffer, dim: int, end: Expr | None, start: Expr, origin: Expr, extent: Expr) -> Expr | None:
         """Where a box ends that its distribution covers more than: at its own end, or the `end` that the user gives."""
@@ -241,18 +250,24 @@ class Tensors:
         )
 
     def _vector(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], end: int) -> str:
-        """How many neighbours of a row an access may take; `end` divides where its tile's rows end, 0 for their end."""
-        view, size = self.view(buffer), buffer.dtype.bytes
-        if not self._along_rows(buffer, along):
-            return "1"
+        """`_neighbours` as text, which an instance of the kernel may have its own value of."""
         if self._by_instance(buffer, starts, along, end):
             return f"{words.VECTOR_LENGTH}<Alignment, {in_ck(buffer.dtype.cpp)}>"
-        most, start = VECTOR // size, self.printer.bounds.multiple_of(starts[-1])
-        row = static_value(buffer.shape[-1])
-        most = max(1, min(most, view.alignment // size))
+        most = self._neighbours(buffer, starts, along, end)
+        return str(most) if most * buffer.dtype.bytes < VECTOR else f"16 / sizeof({in_ck(buffer.dtype.cpp)})"
+
+    def _neighbours(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], end: int) -> int:
+        """How many neighbours of a row an access may take; `end` divides where its tile's rows end, 0 for their end."""
+        most = VECTOR // buffer.dtype.bytes
+        if not self._along_rows(buffer, along):
+            return 1
+        if self._by_instance(buffer, starts, along, end):
+            return most
+        start, row = self.printer.bounds.multiple_of(starts[-1]), static_value(buffer.shape[-1])
+        most = max(1, min(most, self.view(buffer).alignment // buffer.dtype.bytes))
         while most > 1 and (start % most or row is None or (int(row) | end) % most):
             most //= 2
-        return str(most) if most * size < VECTOR else f"16 / sizeof({in_ck(buffer.dtype.cpp)})"
+        return most
 
     @staticmethod
     def _along_rows(buffer: Buffer, along: tuple[int, ...]) -> bool:
