@@ -308,9 +308,9 @@ template <class Operand> CUTE_DEVICE auto step_of(const Operand& operand, int m,
   }
 }
 
-// A stage of shared tiles (rows, columns, stage) as an operand of wgmma. Compilers compute the descriptors of the first
-// stage in front of the loop, and add the stage's distance to them. Those of a tile at the stage's address are computed
-// anew between the wait for the stage and its first MMA.
+// A stage of shared tiles (rows, columns, stage), which the producer fills, as an operand of wgmma. Compilers compute
+// the descriptors of the first stage in front of the loop, and add the stage's distance to them. Those of a tile at the
+// stage's address are computed anew between the wait for the stage and its first MMA.
 template <class Tiles> struct Stage {
   Tiles tiles;
   int index;

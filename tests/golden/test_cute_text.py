@@ -41,7 +41,7 @@ def test_an_accumulator_is_partitioned_and_stored_by_the_mma_that_writes_it(path
             assert stored == mma
 
 
-def test_descriptors_of_stages_that_tma_fills_are_advanced(path: Path) -> None:
+def test_descriptors_of_stages_that_the_producer_fills_are_advanced(path: Path) -> None:
     """They are not computed between the wait for a stage and its MMAs, unless threads write an operand there."""
     text = path.read_text(encoding="utf-8")
     loaded = set(re.findall(r"tl::tma_load(?:_slab)?\([^;]*?(\w+)\(_, _, [^;]*;", text))

@@ -181,7 +181,7 @@ def in_words(
     given = [(each, value, _given(each, value, own, launches, write)) for each in found for value in each.nearby]
     legal = legal_values(dict.fromkeys(each.name for each in found).keys(), launches, printer)
     designs = [gives.design for _, _, gives in given]
-    if own.takes_nothing and all(each is not None and each.takes_nothing for each in designs):
+    if own.takes_nothing and all(gives.text == _taken(own, first.target) for _, _, gives in given):
         return tuple(wrapped(" ".join(filter(None, (text, legal, _OTHERS)))))
     because = not own.without_producer and any(each is not None and each.without_producer for each in designs)
     lines = f"; lines are those of {PurePath(first.launch.span.file).name}" * because

@@ -136,7 +136,7 @@ class Producer(Record, frozen=True, kw_only=True, eq=False):
     rule: str
 
     def fills(self, tile: Buffer) -> bool:
-        """Whether it loads a shared tile for a loop."""
+        """Whether it fills the stages of a shared tile, by TMA or with threads."""
         return any(tile.memory is each.memory for fed in self.pipelines for each in fed.tiles)
 
     @property

@@ -102,7 +102,7 @@ _SLAB_FLOATS = 32  # columns that a swizzle spans
 
 
 _RULE = "epilogue.copy.tma-store"
-_NEGATIVE = "from a negative coordinate, an illegal instruction"
+_NEGATIVE = "TMA would trap at a negative coordinate: threads store such tiles"
 
 
 @rule(
@@ -244,13 +244,13 @@ def _where(asked: Expr | None, op: Stmt, copy: Copy, instead: Stmt | None) -> St
     """What replaces a statement where TMA stores its tile under a condition; itself is the other arm."""
     if isinstance(instead, If):
         condition = instead.condition if asked is None else binary("and", asked, instead.condition)
-        none = "" if asked is None else f", and none {_NEGATIVE}"
-        about = f"TMA stores whole tiles{none}; threads store the elements of others  [{_RULE}]"
+        traps = "" if asked is None else f". {_NEGATIVE}, too"
+        about = f"TMA stores whole tiles; threads store the elements of others{traps}  [{_RULE}]"
         return replace(instead, condition=condition, comments=(*op.comments, about))
     if asked is None:
         return instead
     other = replace(op, comments=(), trailing="")
-    about = f"TMA stores no tile {_NEGATIVE}: threads do  [{_RULE}]"
+    about = f"{_NEGATIVE}  [{_RULE}]"
     arms = ((replace(copy, comments=()),), (other,))
     return If(condition=asked, then=arms[0], orelse=arms[1], span=op.span, comments=(*op.comments, about))
 

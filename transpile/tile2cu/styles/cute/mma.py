@@ -86,13 +86,13 @@ class Mmas(Record, frozen=True):
             raise unsupported("this form of MMA", op.source.span)
         c = self.printer.names(op.c.buffer.name)
         mma = self.fragments.mma(op)
-        operand = self._shared_operand if slab or not self._are_filled(op) else self._stage
+        in_front = not slab and self._are_filled(op)
         if op.a.buffer.scope is Scope.FRAGMENT:
             a = self._held(op)
         else:
-            a = operand(op.a, op)
+            a = self._shared_operand(op.a, op, in_front=in_front)
             a = f"{words.SWAP_MODES}({a})" if op.a.transposed else a
-        b = operand(op.b, op)
+        b = self._shared_operand(op.b, op, in_front=in_front)
         b = b if op.b.transposed else f"{words.SWAP_MODES}({b})"
         arguments = [f"{mma}{{}}", self._warpgroup(op), a, b, c, *filter(None, (slab, self._first(op, slab)))]
         name = words.WGMMA_SLAB if slab else words.WGMMA
@@ -141,14 +141,11 @@ class Mmas(Record, frozen=True):
         shared = [tile for tile in (op.a, op.b) if tile.buffer.scope is Scope.SHARED]
         return producer is not None and all(tile.region.whole and producer.fills(tile.buffer) for tile in shared)
 
-    def _stage(self, tile: Tile, op: ops.Mma) -> str:
-        """A stage of an operand that a producer fills."""
+    def _shared_operand(self, tile: Tile, op: ops.Mma, *, in_front: bool = False) -> str:
+        """An operand in shared memory; the descriptors of its stages may be computed `in_front` of the loop."""
         stage = self.printer.stages.get(tile.buffer.name)
-        if stage is None:
-            return self._shared_operand(tile, op)
-        return f"{words.STAGE_OF}({self.printer.names(tile.buffer.name)}, {stage})"
-
-    def _shared_operand(self, tile: Tile, op: ops.Mma) -> str:
+        if in_front and stage is not None:
+            return f"{words.STAGE_OF}({self.printer.names(tile.buffer.name)}, {stage})"
         if tile.buffer.scope is not Scope.SHARED:
             raise unsupported("an MMA whose operand B is in registers", op.source.span)
         if tile.buffer.rank == 3:
