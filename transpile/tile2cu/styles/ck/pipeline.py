@@ -88,8 +88,10 @@ class Pipelines:
             dim, at = encoding.ys[-1]
             run = min(encoding.hs[dim - 1][at], each.box.vector) if dim == len(encoding.hs) else 1
             found.append((each.registers, encoding.registers // run, run * size))
-        loads = [(name, f"{count} load{'s' * (count > 1)} of {width} bytes") for name, count, width in found]
-        widths = ", ".join(f"{text} to {name}" for name, text in loads)
+        widths = ", ".join(
+            f"{count} load{'s' * (count > 1)} of {width} byte{'s' * (width > 1)} to {name}"
+            for name, count, width in found
+        )
         by_instance = any(each.box.by_instance for each in tiles)
         outstanding = sum(count for _, count, _ in found)
         total = f"{outstanding} vector-memory load{'s' * (outstanding > 1)} in flight per wave"
