@@ -222,7 +222,7 @@ struct Kernel {
 
     // dequant.py:60  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // X_shared_next, packed_next: the tile in flight from global memory to LDS, in 20 VGPRs per thread. A lane
-    // issues 4 loads of 16 bytes to X_shared_next, 1 load of 16 bytes to packed_next, 5 vector-memory loads in
+    // issues 32 loads of 2 bytes to X_shared_next, 16 loads of 1 byte to packed_next, 48 vector-memory loads in
     // flight per wave
     auto X_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(i_j_layout{}));
     auto X_shared_source = make_tile_window(X, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},

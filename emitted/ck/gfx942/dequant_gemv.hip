@@ -38,11 +38,10 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 27,648 bytes of LDS and 101 of 512 registers for tiles.
-// Legal values: block_N and block_K from 1; threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021);
-// num_stages from 0: 0 loads each tile where it is used, 1 and 2 keep it in LDS while the next one loads to
-// registers, 3 and more keep a second one there, if it fits. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The
-// command rejects others, and states why. These values, one changed at a time, give the following; 'other X' means
-// that X changes as well.
+// Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0: 0 loads
+// each tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more keep a second
+// one there, if it fits. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states
+// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here   new    gives
 //   block_N     8      4      18,432 bytes of LDS and 55 of 512 registers for tiles
 //                      16     47,104 bytes of LDS and 194 of 512 registers for tiles
@@ -226,8 +225,8 @@ struct Kernel {
 
     // dequant.py:160  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // x_next, packed_next, scales_next, zeros_next: the tile in flight from global memory to LDS, in 27 VGPRs per
-    // thread. A lane issues 2 loads of 16 bytes to x_next, 4 loads of 16 bytes to packed_next, 1 load of 8 bytes to
-    // scales_next, 1 load of 4 bytes to zeros_next, 8 vector-memory loads in flight per wave; with AnyAlignment,
+    // thread. A lane issues 16 loads of 2 bytes to x_next, 64 loads of 1 byte to packed_next, 1 load of 8 bytes to
+    // scales_next, 1 load of 4 bytes to zeros_next, 82 vector-memory loads in flight per wave; with AnyAlignment,
     // where a tensor's rows are not multiples of 16 bytes, 88 of single elements
     auto x_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));

@@ -37,12 +37,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 65,536 bytes of LDS and 164 of 256 registers for tiles
-// and 64 for operands. Legal values: parts from 1; block_M x group in equal parts for all waves, each a multiple of
-// 16 x 16 (else T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from
-// 0: 0 loads each tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more
-// keep a second one there, if it fits. A GEMM with a side below those of 16 x 16 x 32 is exempt: it runs on FMAs.
-// Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// and 64 for operands. Legal values: block_M x group in equal parts for all waves, each a multiple of 16 x 16 (else
+// T2C-L010); threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0: 0 loads each
+// tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more keep a second one
+// there, if it fits. A GEMM with a side below those of 16 x 16 x 32 is exempt: it runs on FMAs. Tiles must fit
+// 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states why. These values, one changed at a
+// time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   block_M     128   64   49,152 bytes of LDS and 90 of 256 registers for tiles and 48 for operands
 //                     256  49,152 bytes of LDS and 312 of 512 registers for tiles and 96 for operands; 2 stages used

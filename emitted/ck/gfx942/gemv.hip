@@ -28,11 +28,10 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 40,992 bytes of LDS and 124 of 512 registers for tiles.
-// Legal values: block_N and block_K from 1; threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021);
-// num_stages from 0: 0 loads each tile where it is used, 1 and 2 keep it in LDS while the next one loads to
-// registers, 3 and more keep a second one there, if it fits. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The
-// command rejects others, and states why. These values, one changed at a time, give the following; 'other X' means
-// that X changes as well.
+// Legal values: threads, rounded up to a multiple of 64, at most 1,024 (else T2C-L021); num_stages from 0: 0 loads
+// each tile where it is used, 1 and 2 keep it in LDS while the next one loads to registers, 3 and more keep a second
+// one there, if it fits. Tiles must fit 65,536 bytes of LDS (else T2C-L020). The command rejects others, and states
+// why. These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter   here   new    gives
 //   block_N     4      2      24,592 bytes of LDS and 98 of 512 registers for tiles; other thread layouts
 //                      8      36,928 bytes of LDS and 240 of 512 registers for tiles; 2 stages used

@@ -53,12 +53,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. These kernels take at most 69,632 bytes of shared memory and 122 of 255
-// registers for tiles and 64 for operands. Legal values: num_split from 1; block_N in multiples of 16 (else
-// T2C-S002); block_H x block_N and block_H x dim in equal parts for all warps, each a multiple of 16 x 8 (else
-// T2C-L010); threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used
-// where more do not fit or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs.
-// Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These
-// values, one changed at a time, give the following; 'other X' means that X changes as well.
+// registers for tiles and 64 for operands. Legal values: block_N in multiples of 16 (else T2C-S002); block_H x
+// block_N and block_H x dim in equal parts for all warps, each a multiple of 16 x 8 (else T2C-L010); threads in
+// multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of which are used where more do not fit
+// or do not help. A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 166,912
+// bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a
+// time, give the following; 'other X' means that X changes as well.
 //   parameter   here  new  gives
 //   num_split   4     2    combine: 7 of 255 registers for tiles; other thread layouts
 //                     8    combine: 5 of 255 registers for tiles; other thread layouts

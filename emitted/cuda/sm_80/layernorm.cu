@@ -32,9 +32,9 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 66 of 255 registers for tiles. Legal values: block_M
-// from 1; threads in multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why.
-// These values, one changed at a time, give the following; 'other X' means that X changes as well.
+// those of its value, and so do comments. This kernel takes 66 of 255 registers for tiles. Legal values: threads in
+// multiples of 32, at most 1,024 (else T2C-L021). The command rejects others, and states why. These values, one
+// changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   block_M    4     2    32 bytes of shared memory and 34 of 255 registers for tiles; other thread layouts
 //                    8    132 of 255 registers for tiles

@@ -26,9 +26,9 @@
 //
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
-// those of its value, and so do comments. This kernel takes 81 of 255 registers for tiles. Legal values: block_M
-// from 1. The command rejects others, and states why. These values, one changed at a time, give the following;
-// 'other X' means that X changes as well.
+// those of its value, and so do comments. This kernel takes 81 of 255 registers for tiles. The command rejects
+// others, and states why. These values, one changed at a time, give the following; 'other X' means that X changes as
+// well.
 //   parameter  here  new  gives
 //   block_M    16    8    49 of 255 registers for tiles; other thread layouts
 //                    32   162 of 255 registers for tiles

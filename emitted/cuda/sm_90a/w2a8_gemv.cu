@@ -26,10 +26,10 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 20,480 bytes of shared memory and 84 of 255 registers
-// for tiles. Legal values: block_K from 1; threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages
-// from 0, fewer of which are used where more do not fit or do not help. Tiles must fit 232,448 bytes of shared
-// memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the
-// following; 'other X' means that X changes as well.
+// for tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021); num_stages from 0, fewer of
+// which are used where more do not fit or do not help. Tiles must fit 232,448 bytes of shared memory (else
+// T2C-L020). The command rejects others, and states why. These values, one changed at a time, give the following;
+// 'other X' means that X changes as well.
 //   parameter   here   new    gives
 //   block_K     1,024  512    10,240 bytes of shared memory and 42 of 255 registers for tiles; other thread layouts and
 //                             tiles or their swizzles in shared memory

@@ -29,9 +29,9 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 36 of 255 registers for
-// tiles. Legal values: block_N from 1; threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit
-// 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why. These values, one
-// changed at a time, give the following; 'other X' means that X changes as well.
+// tiles. Legal values: threads in multiples of 32, at most 1,024 (else T2C-L021). Tiles must fit 166,912 bytes of
+// shared memory (else T2C-L020). The command rejects others, and states why. These values, one changed at a time,
+// give the following; 'other X' means that X changes as well.
 //   parameter  here   new    gives
 //   block_N    4,096  2,048  32 bytes of shared memory and 20 of 255 registers for tiles
 //                     8,192  32 bytes of shared memory and 68 of 255 registers for tiles

@@ -24,9 +24,8 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 32 bytes of shared memory and 41 of 255 registers for
-// tiles. Legal values: block_M from 1. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command
-// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
-// changes as well.
+// tiles. Tiles must fit 166,912 bytes of shared memory (else T2C-L020). The command rejects others, and states why.
+// These values, one changed at a time, give the following; 'other X' means that X changes as well.
 //   parameter  here  new  gives
 //   block_M    1     2    32 bytes of shared memory and 81 of 255 registers for tiles; other thread layouts
 //

@@ -508,8 +508,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       }
     }
 
-    // TMA stores whole tiles, and none from a negative coordinate, an illegal instruction; threads store the
-    // elements of others  [epilogue.copy.tma-store]
+    // TMA stores whole tiles; threads store the elements of others. TMA would trap at a negative coordinate: threads
+    // store such tiles, too  [epilogue.copy.tma-store]
     if (work.start >= 0 && work.bx * block_M + (block_M - 1) < work.length) {
       // attention_varlen.py:125  for i, j in T.Parallel(block_M, dim):
       tl::tma_store_wait_read();  // before the staging tile is overwritten

@@ -30,12 +30,12 @@
 // To change a tile size, stages or threads, add -D NAME=VALUE to the command above, or replace the value there. It
 // is not enough to edit a constant below: literals such as instruction shapes, register counts and bytes remain
 // those of its value, and so do comments. This kernel takes 148,480 bytes of shared memory and 128 of 168 registers
-// for tiles. Legal values: stages from 1; block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal
-// parts for all warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs
-// elsewhere). A GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes
-// of shared memory (else T2C-L020). cluster sizes no tile: only the file's expressions and assertions limit it. The
-// command rejects others, and states why. These values, one changed at a time, give the following; 'other X' means
-// that X changes as well.
+// for tiles. Legal values: block_K in multiples of 16 (else T2C-S002); block_M x block_N in equal parts for all
+// warps, each a multiple of 16 x 8 (else T2C-L010; wgmma takes 64 rows per warpgroup, mma.sync runs elsewhere). A
+// GEMM with a side below those of 16 x 8 x 16 is exempt: it runs on FMAs. Tiles must fit 232,448 bytes of shared
+// memory (else T2C-L020). cluster sizes no tile: only the file's expressions and assertions limit it. The command
+// rejects others, and states why. These values, one changed at a time, give the following; 'other X' means that X
+// changes as well.
 //   parameter  here  new  gives
 //   block_M    128   64   123,904 bytes of shared memory and 64 of 168 registers for tiles; other partition among warps
 //                    256  197,632 bytes of shared memory and 256 registers for tiles, over the limit of 168 per thread:

@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // Rows past the group's last belong to the next group: computed, but not stored.
   // gemm_batched.py:98  if first <= end - block_M:
   if (first <= tl::wrapping_subtract(end, block_M)) {
-    // TMA stores no tile from a negative coordinate, an illegal instruction: threads do  [epilogue.copy.tma-store]
+    // TMA would trap at a negative coordinate: threads store such tiles  [epilogue.copy.tma-store]
     if (first >= 0) {
       // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
       // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
