@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from tile2cu.core.fields import fields_of
 from tile2cu.core.record import Record
 
 
@@ -41,6 +42,12 @@ class FragmentLayout(Record, frozen=True):
     A kind of layout defines its `shape`, the `threads_of_block` and, for each dimension, what is `along` it; and, for a
     slice, its `narrowest` tile with the same partition. All else follows.
     """
+
+    unprinted: ClassVar[frozenset[str]] = frozenset()  # fields that are left out of a layout's text
+
+    def __repr__(self) -> str:
+        printed = (f"{name}={value!r}" for name, value in fields_of(self).items() if name not in self.unprinted)
+        return f"{type(self).__name__}({', '.join(printed)})"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -204,6 +211,7 @@ class Blocked(FragmentLayout, frozen=True):
     block_threads: int
     rows: int = 1
     warp_size: int = 32
+    unprinted: ClassVar[frozenset[str]] = frozenset(("warp_size",))
 
     @property
     def shape(self) -> tuple[int, ...]:

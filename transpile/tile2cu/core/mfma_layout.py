@@ -20,6 +20,7 @@ class MfmaTile(WarpTile, frozen=True):
     size: int = 16
     run: int = 4
     lanes: ClassVar[int] = WAVE
+    unprinted: ClassVar[frozenset[str]] = frozenset(("size", "run"))
 
     @property
     def waves_of_columns(self) -> int:

@@ -477,7 +477,7 @@ class PackedDot(Record, frozen=True, kw_only=True):
         return f"four of `{self.packed.name}` with four of `{self.tile.name}`"
 
 
-class Hazard(Record, frozen=True):
+class Hazard(Record, frozen=True, repr_omit_defaults=True):
     """The reason of a barrier: other threads have accessed the tile `buffer`; `kind` is "written" or "read".
 
     Its memory is then `taken_over` by another tile, or the tile itself is used again: `overwritten`, if it was written

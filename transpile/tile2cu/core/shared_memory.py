@@ -111,7 +111,7 @@ ACTIVE_ROW = "active_iterations"  # the same for the active iterations that a pr
 BARRIERS = "barriers"  # the budget's row for the barriers of a producer's pipeline
 
 
-class SharedBudget(Record, frozen=True):
+class SharedBudget(Record, frozen=True, repr_omit_defaults=True):
     """The shared-memory budget of a block, in bytes: each tile with all its stages, and the total.
 
     `aliased`: first and last offset of the memory that tiles of several lifetimes share; empty without aliasing.

@@ -272,7 +272,8 @@ class CuteKernel(Parts):
                 chunks = claim.chunks * claim.bytes // width if width else 0
                 return replace(claim, bytes=width, chunks=chunks, by_instance=self.by_instance) if width else None
             case Streams(by=by):
-                streamed = {each.src.buffer for each in self.operations if self.copies.streams(each)}
+                copies = (each for each in self.operations if isinstance(each, copy_ops.Copy))
+                streamed = {each.src.buffer for each in copies if self.copies.streams(each)}
                 tensors = tuple(each for each in claim.tensors if each in streamed)
                 return replace(claim, by=f"{by} of {VECTOR} bytes" if by else "", tensors=tensors)
             case _:
