@@ -117,7 +117,7 @@ _FRONT_END = {
         "an index does not fit its buffer",
         "A buffer takes one integer index per dimension, and constant indices must be in bounds. For a tile, an index "
         "with no value in bounds is an error, too, as is a slice that always exceeds the bounds. So is an index that "
-        "all blocks compute and whose largest value int32 does not hold, whatever the sizes.",
+        "all blocks compute and whose largest value int32 does not hold, for any sizes.",
     ),
     "T2C-F025": Explanation(
         "T.Kernel is missing or in the wrong place",
