@@ -125,9 +125,3 @@ def test_loads_to_registers_are_as_wide_as_their_tensors_view_lets_them(tmp_path
 
 def test_a_union_is_as_large_and_as_aligned_as_any_of_its_members() -> None:
     assert _union([(24, 4), (16, 16)]) == (32, 16) and _union([]) == (0, 1)
-
-
-def test_values_that_change_threads_layouts_alone_are_in_the_heads_table() -> None:
-    """A kernel without tiles has such a table where a value gives another kernel."""
-    example = Path(__file__).resolve().parents[3] / "examples" / "vector_add.py"
-    assert "no registers for tiles; other thread layouts" in tile2cu.emit(example)["vector_add"].source
