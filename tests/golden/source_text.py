@@ -246,6 +246,7 @@ _FUNCTIONS: dict[str, object] = {
     "fits_int": lambda extent: -(2**31) <= extent < 2**31,
     "int64_t": lambda extent: extent,
     "max_grid_yz": 65535,
+    "INT32_MAX": 2**31 - 1,
     "UINT32_MAX": 2**32 - 1,
     "int": int,
     "min": min,
