@@ -190,8 +190,9 @@ CUTE_DEVICE void load_and_pack(const At& at, const End& end, const From& from, T
     copy(AutoVectorizingCopyWithAssumedAlignment<128>{}, packed, to_v(_, v));
   }
 }
-// Where a tensor may end: between the elements of two instructions, as rows do that are multiples of a vector, or within
-// those of one, as tensors of one dimension may.
+
+// Where a tensor may end: between the elements of two instructions, as rows do that are multiples of a vector, or
+// within those of one, as tensors of one dimension may.
 enum class Ends { BETWEEN, WITHIN };
 
 // Global to shared memory: `to` = the tile of `from` at `start`, with zeros out of bounds; asynchronous (cp.async) if

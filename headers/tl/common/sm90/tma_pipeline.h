@@ -19,7 +19,8 @@ template <int threads> TL_DEVICE void sync_consumers() {
 }
 
 // A barrier of the consumers that only orders their reads before later writes (WAR), or their writes before reads of
-// threads alone. It lacks the proxy fence, which waits for each thread's own loads and stores. Called by: the first `threads` threads.
+// threads alone. It lacks the proxy fence, which waits for each thread's own loads and stores. Called by: the first
+// `threads` threads.
 template <int threads> TL_DEVICE void sync_readers() { barrier_sync(1, threads); }
 
 // The size of these tiles in bytes.
