@@ -1,7 +1,7 @@
 // Turns an invalid memory access or integer division of a kernel into a finding that aborts the launch, not the
-// process. The handlers of SIGSEGV, SIGBUS and SIGFPE are installed during a launch. They run on an alternate stack, since the
-// fiber's may have overflowed, and only redirect the OS thread to Worker::abandon_after_fault on a second spare stack:
-// outside the signal context, where allocating memory and switching fibers are allowed.
+// process. The handlers of SIGSEGV, SIGBUS and SIGFPE are installed during a launch. They run on an alternate stack,
+// since the fiber's may have overflowed, and only redirect the OS thread to Worker::abandon_after_fault on a second
+// spare stack: outside the signal context, where allocating memory and switching fibers are allowed.
 #pragma once
 #include <signal.h>
 
