@@ -46,7 +46,7 @@ def may_wrap(bounds: Bounds, expr: Expr, *, as_index: bool = False) -> bool:
     """
     if expr.dtype != INT32 or static_value(expr) is not None:
         return False
-    if expr in taken_modulo(bounds.launch):
+    if _is_computed(expr) and expr in taken_modulo(bounds.launch):
         return not bounds.of_values.never_wraps(expr)
     match expr:
         case Unary(op="-", operand=operand):
@@ -75,14 +75,18 @@ def taken_modulo(launch: Launch) -> frozenset[Expr]:
     return frozenset(found)
 
 
+def _is_computed(expr: Expr) -> bool:
+    """Whether an expression is a sum, difference or multiple; the bits of others are those of their operands."""
+    return isinstance(expr, Binary | Unary) and expr.op in ("+", "-", "*")
+
+
 def wraps_below(bounds: Bounds, expr: Expr) -> bool:
     """Whether arithmetic whose low bits decide those of an expression may wrap: it may then be negative."""
     pending: list[tuple[Expr, int | None]] = [(bounds.expanded(expr), 1)]
     while pending:
         part, bits = pending.pop()
         if bits is not None:
-            computes = isinstance(part, Binary | Unary) and part.op in ("+", "-", "*")
-            if computes and not bounds.of_values.never_wraps(part):
+            if _is_computed(part) and not bounds.of_values.never_wraps(part):
                 return True
             pending += operands_by_bits(part, bits)
     return False
