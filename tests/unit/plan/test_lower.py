@@ -54,7 +54,7 @@ T.copy(O, X[bx * 128, 0])
     )
     (barrier,) = plan.of(ops.Barrier)
     assert plan.ops.index(barrier) == plan.ops.index(*plan.of(ops.Mma)) - 1
-    assert barrier.scope is ops.BarrierScope.PARTICIPANTS and not barrier.war_only
+    assert barrier.scope is ops.BarrierScope.PARTICIPANTS and not barrier.fenced
     (ends,) = barrier.claims
     assert isinstance(ends, claims.Ends) and ends.rule == "sync.shared.hazard"
     assert {(hazard.buffer, hazard.kind) for hazard in ends.hazards} == {
