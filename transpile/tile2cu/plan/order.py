@@ -23,6 +23,7 @@ from tile2cu.core.memo import kept
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, If, Loop, Stmt, Sync, While
 from tile2cu.core.schedule import PingPong
 from tile2cu.plan.claims import Ends, MadeVisible, OutlivesUse, ReachedElsewhere, Reuses
+from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.ops import Barrier, BarrierScope, Proxy, ProxyFence
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.shared import overlay_of
@@ -115,7 +116,7 @@ def _goes_past_threads(resolved: Resolved) -> bool:
         match stmt:
             case Gemm() if facts[stmt, INSTRUCTION].unit is MmaUnit.WARPGROUP:
                 accessed |= shared((stmt.a.buffer, stmt.b.buffer))
-            case Copy() | AtomicTile() if (facts.get(stmt, CALL) or "").startswith("tma"):
+            case Copy() | AtomicTile() if facts.get(stmt, CALL) in BY_TMA:
                 accessed |= shared(buffers_used(stmt))
             case Loop() | While() | If():
                 pass
