@@ -1,6 +1,8 @@
 """The base of all frozen data."""
 
-from msgspec import Struct
+from abc import ABCMeta
+
+from msgspec import Struct, StructMeta
 
 
 class Record(Struct, frozen=True, dict=True):
@@ -8,3 +10,7 @@ class Record(Struct, frozen=True, dict=True):
 
     A record has a `__dict__`, where `core.memo` keeps what was computed from it.
     """
+
+
+class Abstract(StructMeta, ABCMeta):
+    """The metaclass of records with abstract methods: a class that lacks one has no instances."""

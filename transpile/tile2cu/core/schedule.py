@@ -7,7 +7,7 @@ from math import lcm
 
 from tile2cu.core.expr import Binary, Expr, Var, static_value
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Parallel, Reduce, Stmt, Store
-from tile2cu.core.record import Record
+from tile2cu.core.record import Abstract, Record
 
 
 class Action(Enum):
@@ -39,7 +39,7 @@ class Step(Record, frozen=True):
         return tuple(cls(stmt, shift, action, by) for stmt in stmts)
 
 
-class Schedule(Record, frozen=True):
+class Schedule(Record, frozen=True, metaclass=Abstract):
     """How those that compute run the iterations of a producer's loop: one of the strategies that are its subclasses.
 
     Everything else follows from the `steps` of an iteration: legality (analysis/legality.py), the loop's prologue and
