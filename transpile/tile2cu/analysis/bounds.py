@@ -26,7 +26,7 @@ from tile2cu.core.expr import (
     Unary,
     Var,
     binary,
-    buffers_in,
+    buffers_loaded,
     children,
     int_const,
     negated,
@@ -126,7 +126,7 @@ class Bounds:
         return (
             works_among_threads(value)
             or any(var.role is Role.MUTABLE for var in variables_in(value))
-            or any(isinstance(each, Buffer) and is_among(each, self._written) for each in buffers_in(value))
+            or any(isinstance(each, Buffer) and is_among(each, self._written) for each in buffers_loaded(value))
         )
 
     def _forget(self) -> None:

@@ -83,7 +83,7 @@ def _may_conflict_later(a: Access, b: Access, loop: "_Carrier") -> bool:
     step = static_value(loop.step)
     if not isinstance(step, int):
         return True
-    expanded = _expansion(loop.values)
+    expanded = _expansion(loop)
     boxes = (tuple(extent and (expanded(extent[0]), expanded(extent[1])) for extent in each.box) for each in (a, b))
     return not any(disjoint_in_other_iterations(x, y, loop.var, step, loop.names) for x, y in zip(*boxes, strict=True))
 
@@ -127,9 +127,9 @@ def _carrier(loop: Loop | While) -> _Carrier:
 _one_of_each = lru_cache(maxsize=1 << 10)(_Carrier)  # answers are kept by identity
 
 
-@lru_cache(maxsize=1 << 10)
-def _expansion(values: tuple[tuple[Var, Expr], ...]) -> Expansion:
-    return Expansion(dict(values))
+@kept
+def _expansion(loop: _Carrier) -> Expansion:
+    return Expansion(dict(loop.values))
 
 
 @kept

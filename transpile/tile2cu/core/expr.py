@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tile2cu.core.dtype import BOOL, INT32, DType, promote
+from tile2cu.core.memo import kept
 from tile2cu.core.record import Record
 
 Number = int | float | bool
@@ -182,15 +183,10 @@ def is_of_thread(expr: Expr) -> bool:
     return works_among_threads(expr) or any(isinstance(part, Call) and part.function in _NUMBERS for part in walk(expr))
 
 
+@kept
 def works_among_threads(expr: Expr) -> bool:
     """Whether other threads may participate in an expression, or it has a side effect."""
-    if not isinstance(expr, _Compound):
-        return False
-    kept = expr.__dict__
-    if "_among" not in kept:
-        kept["_among"] = _is_among_threads(expr) or any(map(works_among_threads, children(expr)))
-    found: bool = kept["_among"]
-    return found
+    return _is_among_threads(expr) or any(map(works_among_threads, children(expr)))
 
 
 def _is_among_threads(part: Expr) -> bool:
@@ -249,19 +245,11 @@ def variables_in(expr: Expr) -> frozenset[Var]:
 _NO_VARIABLES: frozenset[Var] = frozenset()
 
 
-def buffers_in(expr: Expr) -> frozenset[object]:
+@kept
+def buffers_loaded(expr: Expr) -> frozenset[object]:
     """The buffers of which an expression reads elements."""
-    if not isinstance(expr, _Compound):
-        return _NO_BUFFERS
-    kept = expr.__dict__
-    if "_buffers" not in kept:
-        own = (expr.buffer,) if isinstance(expr, Load) else ()
-        kept["_buffers"] = _NO_BUFFERS.union(own, *map(buffers_in, children(expr)))
-    found: frozenset[object] = kept["_buffers"]
-    return found
-
-
-_NO_BUFFERS: frozenset[object] = frozenset()
+    own = (expr.buffer,) if isinstance(expr, Load) else ()
+    return frozenset[object]().union(own, *map(buffers_loaded, children(expr)))
 
 
 def _below(expr: Expr) -> Iterator[Expr]:
