@@ -1,6 +1,7 @@
 """Lowering: tile operations without a call become loops over elements, or use a temporary tile that a call takes."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -48,8 +49,12 @@ class _Writer:
         self.launch = launch
         self.tiles: list[Buffer] = []
         self.names = LoopNames(launch)
-        self.taken = names_of(launch)
         self.at: Stmt | None = None  # the statement that is replaced
+
+    @cached_property
+    def taken(self) -> set[str]:
+        """The names that the launch has, and those that statements before this one got."""
+        return names_of(self.launch)
 
     def variables(self, count: int, role: Role) -> tuple[Var, ...]:
         """The variables of one more loop."""

@@ -28,6 +28,7 @@ class Divisor(Record, frozen=True):
     counts: tuple[Expr, ...] = ()
 
 
+@kept
 def divisors_of_extents(resolved: Resolved) -> tuple[Divisor, ...]:
     """What the extents of the grid and of tensors are divided by: the launcher computes them."""
     return _divisors((resolved.launch.grid, *(tensor.shape for tensor in tensors(resolved))), resolved.bounds)
@@ -44,6 +45,7 @@ def _divisors(shapes: Iterable[tuple[Expr, ...]], bounds: Bounds) -> tuple[Divis
     return tuple(Divisor(each) for each in known if not is_positive(each, (), bounds))
 
 
+@kept
 def divisors_of_blocks(resolved: Resolved) -> tuple[Divisor, ...]:
     """What each block divides by, besides the divisors of extents."""
     found = (Divisor(*each) for each in divisors_executed(resolved.launch, resolved.bounds))
