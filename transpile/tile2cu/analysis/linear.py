@@ -40,6 +40,7 @@ class Linear(Record, frozen=True):
         return Linear({atom: factor // divisor for atom, factor in self.terms.items()}, self.constant // divisor)
 
     def expression(self) -> Expr:
+        """The sum as an expression."""
         found: Expr = int_const(0)
         for atom, factor in self.terms.items():
             found = binary("+", found, binary("*", atom, int_const(factor)))

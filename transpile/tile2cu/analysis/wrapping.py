@@ -14,7 +14,6 @@ from tile2cu.core.expr import (
     Binary,
     Expr,
     Load,
-    Number,
     Role,
     Unary,
     Var,
@@ -103,15 +102,15 @@ def operands_by_bits(expr: Expr, bits: int | None) -> Iterator[tuple[Expr, int |
             masks = [int(value) for value in map(static_value, (lhs, rhs)) if value is not None and value >= 0]
             kept = min([mask.bit_length() for mask in masks] + ([] if bits is None else [bits]), default=None)
             yield from ((side, kept) for side in (lhs, rhs))
-        case Binary(op="%", lhs=lhs, rhs=rhs) if expr.dtype == INT32 and _is_power_of_two(static_value(rhs)):
-            yield lhs, int(static_value(rhs) or 0).bit_length() - 1
+        case Binary(op="%", lhs=lhs, rhs=rhs) if expr.dtype == INT32 and (power := _log2(rhs)) is not None:
+            yield lhs, power
         case Binary(op="+" | "-" | "*" | "|" | "^", lhs=lhs, rhs=rhs):
             yield from ((side, bits) for side in (lhs, rhs))
         case Binary(op="<<", lhs=lhs, rhs=rhs):
             yield from ((lhs, bits), (rhs, None))
-        case Binary(op=">>" | "//" as op, lhs=lhs, rhs=rhs) if op == ">>" or _is_power_of_two(static_value(rhs)):
-            shift = int(static_value(rhs) or INT32.bits)
-            more = None if bits is None else bits + (shift if op == ">>" else shift.bit_length() - 1)
+        case Binary(op=">>" | "//" as op, lhs=lhs, rhs=rhs) if op == ">>" or _log2(rhs) is not None:
+            shift = int(static_value(rhs) or INT32.bits) if op == ">>" else _log2(rhs) or 0
+            more = None if bits is None else bits + shift
             yield from ((lhs, None if more is None or more > INT32.bits else more), (rhs, None))
         case Unary(op="-", operand=operand):
             yield operand, bits
@@ -119,8 +118,10 @@ def operands_by_bits(expr: Expr, bits: int | None) -> Iterator[tuple[Expr, int |
             yield from ((child, None) for child in children(expr))
 
 
-def _is_power_of_two(value: Number | None) -> bool:
-    return value is not None and value > 0 and int(value) & (int(value) - 1) == 0
+def _log2(expr: Expr) -> int | None:
+    """The binary logarithm of a known power of two; None for other expressions."""
+    value = int(static_value(expr) or 0)
+    return value.bit_length() - 1 if value > 0 and value & -value == value else None
 
 
 @kept
