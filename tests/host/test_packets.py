@@ -168,8 +168,8 @@ def test_a_named_value_of_a_tensor_that_the_loop_writes_is_that_from_before(tmp_
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
-def test_functions_of_a_packet_s_index(target: str, tmp_path: Path) -> None:
-    """Each argument of a function is a number for each element of a packet, the loop's index, too."""
+def test_functions_of_the_index_of_a_vector(target: str, tmp_path: Path) -> None:
+    """Each argument of a function is a number for each element of a vector, the loop's index, too."""
     kernel = load_body(
         tmp_path,
         """
