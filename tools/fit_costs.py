@@ -26,7 +26,7 @@ from tile2cu.chooser.model import Schedule, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import VALUES, Kind
 from tile2cu.choosing import Tunable, tunable
-from tile2cu.core.shared_memory import TooLarge
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.targets import SM90A
 from tile2cu.targets.costs import H200, Costs
 
@@ -147,8 +147,8 @@ def _schedules(kernel: Tunable, setting: dict[str, int]) -> tuple[Schedule, ...]
     while True:
         try:
             return kernel.decide(setting).schedules
-        except TooLarge:
-            if setting["num_stages"] < 2:
+        except Tile2CuError as error:  # TooLarge, of which decisions that were saved before keep the code
+            if error.code != "T2C-L020" or setting["num_stages"] < 2:
                 raise
             setting["num_stages"] -= 1
 
