@@ -153,9 +153,11 @@ class _Walker(Loops):
         hazards = self.hazards(reads, changed, pending)
         hazards |= self.taken_over(writes, pending)
         atomic = frozenset(self.tracked(atomic_only(stmt)))
-        ordered = divergent is None or not self.lenient  # the order of updates in divergent code is the user's
-        if ordered and isinstance(stmt, AtomicTile | Parallel | Atomic):  # a sum, then a maximum: they do not commute
-            atomic -= {buffer.name for buffer in updated_in_several_ways(self.context.launch.body)}
+        if isinstance(stmt, AtomicTile | Parallel | Atomic):  # a sum, then a maximum: they do not commute
+            several = {buffer.name for buffer in updated_in_several_ways(self.context.launch.body)}
+            # In divergent code their order in a tensor is the user's.
+            users = {tensor.name for tensor in self.tensors} if divergent is not None and self.lenient else set()
+            atomic -= several - users
         hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
         touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}
         hazards = {
