@@ -73,14 +73,14 @@ template <class T, class At> TL_DEVICE void gather_a(uint32_t (&a)[4], const At&
   for (int h = 0; h < Word::a_line; ++h) TL_UNROLL
   for (int i = 0; i < 2; ++i) {
     const int line = row + 8 * i + lane() / 4;
-    Word::read(a + (2 * h + i) * Word::registers, [&](int at_k) { return at(line, at_k); }, k, h);
+    Word::read(a + (2 * h + i) * Word::registers, [&](int at_k) TL_INLINED_LAMBDA { return at(line, at_k); }, k, h);
   }
 }
 template <class T, KOrder order, class At> TL_DEVICE void gather_b(uint32_t* b, const At& at, int col, int k) {
   using Word = MmaWord<T, order>;
   TL_UNROLL
   for (int h = 0; h < Word::a_line; ++h)
-    Word::read(b + h * Word::registers, [&](int at_k) { return at(col + lane() / 4, at_k); }, k, h);
+    Word::read(b + h * Word::registers, [&](int at_k) TL_INLINED_LAMBDA { return at(col + lane() / 4, at_k); }, k, h);
 }
 
 // A stored M x K in shared memory: one ldmatrix loads its four matrices from 16 rows x 32 bytes.
@@ -90,7 +90,7 @@ template <class Tile> struct SharedA : InSharedMemory {
   const Tile& tile;
   TL_DEVICE void load(uint32_t (&a)[4], int row, int m, int k) const {
     if constexpr (is_gathered<Tile, false>)
-      gather_a<type>(a, [&](int line, int at_k) { return *tile.at(line, at_k); }, row + 16 * m, k);
+      gather_a<type>(a, [&](int line, int at_k) TL_INLINED_LAMBDA { return *tile.at(line, at_k); }, row + 16 * m, k);
     else
       ldmatrix_x4(a, tile.at(row + 16 * m + lane() % 16, k + lane() / 16 * (mma_k<type> / 2)));
   }
@@ -102,7 +102,7 @@ template <class Tile> struct SharedTransposedA : InSharedMemory {
   const Tile& tile;
   TL_DEVICE void load(uint32_t (&a)[4], int row, int m, int k) const {
     if constexpr (is_gathered<Tile, true>)
-      gather_a<type>(a, [&](int line, int at_k) { return *tile.at(at_k, line); }, row + 16 * m, k);
+      gather_a<type>(a, [&](int line, int at_k) TL_INLINED_LAMBDA { return *tile.at(at_k, line); }, row + 16 * m, k);
     else
       ldmatrix_x4_trans(a, tile.at(k + lane() / 16 * 8 + lane() % 8, row + 16 * m + lane() / 8 % 2 * 8));
   }
@@ -151,7 +151,8 @@ template <class Tile, KOrder k_order> struct SharedB : InSharedMemory {
   }
   TL_DEVICE void load_one(uint32_t* b, int k, int col, int n) const {
     if constexpr (is_gathered<Tile, true, k_order>)
-      gather_b<type, k_order>(b, [&](int line, int at_k) { return *tile.at(at_k, line); }, col + 8 * n, k);
+      gather_b<type, k_order>(
+          b, [&](int line, int at_k) TL_INLINED_LAMBDA { return *tile.at(at_k, line); }, col + 8 * n, k);
     else
       ldmatrix_x2_trans(b, tile.at(k + lane() % 16, col + 8 * n));
   }
@@ -171,7 +172,8 @@ template <class Tile, KOrder k_order> struct SharedTransposedB : InSharedMemory 
   }
   TL_DEVICE void load_one(uint32_t* b, int k, int col, int n) const {
     if constexpr (is_gathered<Tile, false, k_order>)
-      gather_b<type, k_order>(b, [&](int line, int at_k) { return *tile.at(line, at_k); }, col + 8 * n, k);
+      gather_b<type, k_order>(
+          b, [&](int line, int at_k) TL_INLINED_LAMBDA { return *tile.at(line, at_k); }, col + 8 * n, k);
     else
       ldmatrix_x2(b, tile.at(col + 8 * n + lane() % 8, k + lane() / 8 % 2 * half_step));
   }
