@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 
@@ -114,14 +115,20 @@ def test_values_are_rejected_where_the_head_says_so(name: str) -> None:
     golden, path = CASES[name]
     text = path.read_text(encoding="utf-8")
     legal, random = Legal.of(text), Random(name)
-    for parameter, own in dict.fromkeys((row.name, row.value) for row in stated(text)):
+    rows = stated(text)
+    # The number of threads may follow another parameter: so many for each unit of it.
+    found = [(row, re.search(r"([\d,]+) threads", row.gives)) for row in rows]
+    following = {row.name: Fraction(number(threads[1]), row.other) for row, threads in found if threads}
+    for parameter, own in dict.fromkeys((row.name, row.value) for row in rows):
         for other in others(own, random):
-            check(golden, path, legal, parameter, other)
+            threads = {"threads": int(following[parameter] * other)} if parameter in following else {}
+            check(golden, path, legal, parameter, other, threads)
 
 
-def check(golden: Golden, path: Path, legal: Legal | None, parameter: str, other: int) -> None:
-    """A value is rejected with a code that the head states for it, or taken."""
-    values = Values({**constants_of(path.read_text(encoding="utf-8")), parameter: other}, {}, Random(0))
+def check(golden: Golden, path: Path, legal: Legal | None, parameter: str, other: int, threads: dict[str, int]) -> None:
+    """A value is rejected with a code that the head states for it, or for the threads that follow, or taken."""
+    constants = constants_of(path.read_text(encoding="utf-8"))
+    values = Values({**constants, **threads, parameter: other}, {}, Random(0))
     expected = legal.broken(values, 64 if path.suffix == ".hip" else 32) if legal is not None else set[str]()
     on_fma = legal is not None and legal.on_fma(values)
     try:

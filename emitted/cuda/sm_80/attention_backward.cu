@@ -57,9 +57,9 @@
 //                     128  100,352 bytes of shared memory and 320 registers for tiles and 72 for operands, over the
 //                          limit of 255 per thread: may spill
 //   block_M     64    32   46,080 bytes of shared memory and 224 registers for tiles and 48 for operands, over the
-//                          limit of 255 per thread: may spill; other partition among warps
+//                          limit of 255 per thread: may spill; other partition among warps; 64 threads
 //                     128  82,944 bytes of shared memory and 176 of 255 registers for tiles and 40 for operands; other
-//                          partition among warps
+//                          partition among warps; 256 threads
 //   num_stages  2     1    41,984 bytes of shared memory and 192 of 255 registers for tiles and 40 for operands
 //                     3    75,776 bytes of shared memory and 192 of 255 registers for tiles and 40 for operands
 //   threads     128   64   58,368 bytes of shared memory and 384 registers for tiles and 48 for operands, over the

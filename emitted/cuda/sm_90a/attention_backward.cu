@@ -60,10 +60,10 @@
 //                          thread: may spill
 //   block_M     64    32   46,080 bytes of shared memory and 224 registers for tiles and 48 for operands, over the
 //                          limit of 255 per thread: may spill; other MMA instructions, partition among warps,
-//                          pipelines, schedule of the loop and staging of stores; no producer: 64 threads are not a
-//                          whole number of warpgroups
+//                          pipelines, schedule of the loop and staging of stores; 64 threads; no producer: 64 threads
+//                          are not a whole number of warpgroups
 //                     128  116,736 bytes of shared memory and 178 of 240 registers for tiles and 24 for operands; other
-//                          MMA instructions, partition among warps, staging of stores and register shares
+//                          MMA instructions, partition among warps, staging of stores and register shares; 256 threads
 //   num_stages  2     1    75,776 bytes of shared memory and 194 of 255 registers for tiles
 //                     3    108,544 bytes of shared memory and 194 of 255 registers for tiles
 //   threads     128   64   58,368 bytes of shared memory and 384 registers for tiles and 48 for operands, over the

@@ -46,16 +46,18 @@ Write = Callable[[tuple[Resolved, ...]], tuple[Held, ...]]
 
 
 class Setting(Record, frozen=True):
-    """A parameter, its value, and the next values that it may have; whether it is a number of `stages`."""
+    """A parameter, its value, and the next values that it may have; whether it is one of `stages`, `threads`."""
 
     name: str
     value: int
     nearby: tuple[int, ...]
     stages: bool
+    threads: bool = False
 
 
 class Design(Record, frozen=True, kw_only=True):
-    """What is decided about a kernel: `traits` by what they are called, stages of its pipelines, and what it takes.
+    """What is decided about a kernel: `traits` by what they are called, stages of its pipelines, threads of its blocks,
+    and what it takes.
 
     `shared` are the bytes of shared memory per block, `registers` those per thread for tiles, next to those for
     `operands` that a GEMM has read, of `limit`: of the launch that takes most. `without_producer` is why launches with
@@ -64,6 +66,7 @@ class Design(Record, frozen=True, kw_only=True):
 
     traits: tuple[tuple[str, Hashable], ...]
     stages: tuple[int, ...]
+    threads: tuple[int, ...]
     shared: int
     registers: int
     limit: int
@@ -93,6 +96,7 @@ class Design(Record, frozen=True, kw_only=True):
         return cls(
             traits=tuple((name, tuple(traits)) for name, traits in found.items()),
             stages=tuple(pipeline.depth for each in launches for _, pipeline in each.pipelines),
+            threads=tuple(each.launch.threads for each in launches),
             shared=max(each.facts[each.launch, SHARED_BUDGET].total for each in launches),
             registers=most.tiles,
             limit=limit,
@@ -221,7 +225,7 @@ def _given(setting: Setting, value: int, own: Design, launches: tuple[Resolved, 
     except Tile2CuError as error:
         return Given(f"{error.code}: {error.message}")
     design = Design.of(others, held)
-    changes = differences(own, design, asked=value if setting.stages else 0)
+    changes = differences(own, design, asked=value if setting.stages else 0, of_threads=setting.threads)
     same = "the same kernel" * (setting.stages and design == own)
     taken = _taken(design, target)
     if (alone := other_than_hungriest(setting.name, others)) is not None:
@@ -280,11 +284,16 @@ def _taken(design: Design, target: Target) -> str:
     return " and ".join(parts) or f"no {noun} and no registers for tiles"
 
 
-def differences(own: Design, other: Design, *, asked: int = 0) -> str:
-    """Which decisions about a kernel differ, in words; empty where none does. Stages may be the number `asked` for."""
+def differences(own: Design, other: Design, *, asked: int = 0, of_threads: bool = False) -> str:
+    """Which decisions about a kernel differ, in words; empty where none does. Stages may be the number `asked` for;
+    the difference may be one `of_threads`.
+    """
     before, now = dict(own.traits), dict(other.traits)
     names = [name for name in before if before[name] != now.get(name)]
     parts = [f"other {listed(names)}"] if names else []
+    threads = [now for before, now in zip(own.threads, other.threads, strict=False) if before != now]
+    if threads and not of_threads:  # a parameter's default may follow from another one
+        parts.append(f"{listed([*map(str, dict.fromkeys(threads))])} threads")
     if set(other.stages) != {asked} if asked else other.stages != own.stages:
         used = listed([*map(str, dict.fromkeys(other.stages))])
         parts.append(f"{used} stage{'s' * (used != '1')} used" if other.stages else "no stages")
@@ -299,12 +308,14 @@ def settings(launches: tuple[Resolved, ...]) -> tuple[Setting, ...]:
     """
     target = launches[0].target
     staged = {loop.stages_of for each in launches for loop in statements(each.launch.body, Loop)}
+    of_threads = {each.launch.threads_of for each in launches}
     found: dict[str, Setting] = {}
     for constant in launches[0].program.constants:
         if _is_tile_parameter(constant, launches):
             value = int(constant.value)
             nearby = (*((value // 2,) if value % 2 == 0 else ()), 2 * value)
-            found[constant.name] = Setting(constant.name, value, nearby, constant.name in staged)
+            name = constant.name
+            found[name] = Setting(name, value, nearby, name in staged, name in of_threads)
     for each in launches:
         for loop in statements(each.launch.body, Loop):
             if (name := loop.stages_of) and loop.num_stages > 0:
@@ -315,7 +326,7 @@ def settings(launches: tuple[Resolved, ...]) -> tuple[Setting, ...]:
             threads, warp = each.launch.threads, target.warp_size
             nearby = tuple(n for n in (threads // 2, 2 * threads) if n % warp == 0 and warp <= n <= target.max_threads)
             if each.launch.groups == 1 and nearby:
-                found.setdefault(name, Setting(name, threads, nearby, name in staged))
+                found.setdefault(name, Setting(name, threads, nearby, name in staged, threads=True))
     return tuple(found.values())
 
 
