@@ -15,6 +15,7 @@ import itertools
 import os
 import shutil
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -219,8 +220,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nightly: skip without --nightly; .ci/nightly runs them")
     config.addinivalue_line(
         "markers",
-        "sweep(name, ..., pairs=False, every=None): without --nightly a sample of the cases: with each value of these "
-        "parameters (of all), or each pair; or one in `every`",
+        "sweep(name, ..., pairs=False, every=None, cases=None): without --nightly a sample of the cases: with each value "
+        "of these parameters (of all), or each pair; or one in `every`; or so many `cases`, other ones for each test",
     )
     required()
 
@@ -257,15 +258,20 @@ def pytest_collection_finish() -> None:
 
 def sample(cases: list[pytest.Function]) -> list[pytest.Function]:
     """Few of a test's cases: each `every`-th, or such that each value of the parameters that the mark `sweep` names, or
-    of all, is in one of them; with `pairs`, each two values of two parameters.
+    of all, is in one of them; with `pairs`, each two values of two parameters. With `cases`, so many of them, from a
+    place on that the test's name gives: tests of the same targets take different ones.
 
-    Always the case with most that no case before it has; of such the one whose values are the rarest so far, so that
+    Otherwise always the case with most that no case before it has; of such the one whose values are the rarest so far, so that
     all parameters vary.
     """
     mark = cases[0].get_closest_marker("sweep")
     assert mark is not None
     if every := mark.kwargs.get("every"):
         return cases[::every]
+    if count := mark.kwargs.get("cases"):
+        first = zlib.crc32(cases[0].originalname.encode()) % len(cases)
+        wanted = {(first + number * len(cases) // count) % len(cases) for number in range(count)}
+        return [cases[place] for place in sorted(wanted)]
     values = {
         case: [
             (name, repr(value)) for name, value in case.callspec.params.items() if not mark.args or name in mark.args

@@ -111,6 +111,7 @@ def test_a_thread_waits_for_another(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(np.array([7], np.int32)), np.full(32, 7))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("width", [2, 4])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_packets_are_slices_or_begin_at_an_element_and_give_what_was_there(
@@ -229,6 +230,7 @@ def test_threads_that_hold_the_same_element_update_memory_once_in_branches_and_l
     np.testing.assert_array_equal(count, [40, (x.max(axis=1) > 2).sum(), 40, 40])
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("order", ["acq_rel", "seq_cst", "relaxed"])
 def test_the_last_block_adds_up_what_all_of_them_wrote(order: str, tmp_path: Path) -> None:
     """An update in an order tells the other blocks what this one wrote; one without tells them nothing."""

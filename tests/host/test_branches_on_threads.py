@@ -474,6 +474,7 @@ def laid_out(rows, by):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("by", "factor"), [("loop", 1), ("copy", 1), ("tensor", 2)])
 def test_who_relies_on_a_layout_of_his_own_gets_barriers(by: str, factor: int, tmp_path: Path) -> None:
     """Which thread moves what is chosen here: where the user says it, others wait for what they read."""

@@ -75,6 +75,7 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("producer", "consumer", "stages"), [(0, 1, 0), (1, 0, 2)])
 def test_one_group_copies_and_one_multiplies(producer: int, consumer: int, stages: int, tmp_path: Path) -> None:
     kernel = gemm(tmp_path, ONE_SLOT.format(producer=producer, consumer=consumer, stages=stages))
@@ -99,6 +100,7 @@ def test_a_ring_of_slots(tmp_path: Path) -> None:
     np.testing.assert_array_equal(gemm(tmp_path, RING)(a, b), product(a, b))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("left_out", "finding"),
     [
@@ -121,6 +123,7 @@ def test_a_barrier_that_counts_too_many_is_a_deadlock(tmp_path: Path) -> None:
         gemm(tmp_path, statements)(*operands())
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_groups_that_share_a_tile_meet_at_barriers_of_the_block(target: str, tmp_path: Path) -> None:
     statements = """
@@ -313,6 +316,7 @@ def gathered() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return a, RNG.integers(0, 70, (128, 4)).astype(np.int32), b
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("copy", [COPY, ASYNC_SCOPE], ids=["ptx_cp_async", "async_scope"])
 def test_one_group_gathers_rows_for_two(copy: str, tmp_path: Path) -> None:
     kernel = gather(tmp_path, copy=copy)
@@ -325,6 +329,7 @@ def test_one_group_gathers_rows_for_two(copy: str, tmp_path: Path) -> None:
     assert body.count("tl::sync_block();") == 1, "for the barriers; the rest is handed over by them"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("left_out", "finding"),
     [
@@ -378,6 +383,7 @@ def test_tma_fills_panels_when_their_group_is_done_with_them(tmp_path: Path) -> 
     assert awaited, "threads may still multiply what TMA would overwrite"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("stages", [1, 3])
 def test_a_pipelined_loop_with_barriers_of_the_users_runs_as_it_is_written(stages: int, tmp_path: Path) -> None:
     """One tile, filled and awaited in each turn by all threads: nothing in it runs ahead."""
@@ -428,6 +434,7 @@ def stored(folder: Path, statements: str, *, target: str = "cuda:sm_90a") -> Ker
     return load_body(folder, statements, params, grid="T.ceildiv(M, 64)", arguments="M, N", target=target)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("read", [True, False])
 def test_stores_by_hand_stay_in_flight_for_a_turn(read: bool, tmp_path: Path) -> None:
     """What lies outside of the tensor is dropped; one thread waits, and the others learn of it at a barrier."""
@@ -504,6 +511,7 @@ def test_the_result_of_a_pipelined_product_leaves_by_hand(chip: str, tmp_path: P
     assert "tl::sync_consumers<threads>();" in kernel.source, "a barrier with a fence"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1024), (1, 1000), (4, 64), (12, 128)])
 def test_tma_moves_tiles_whose_rows_do_not_come_in_eights(rows: int, columns: int, tmp_path: Path) -> None:
     """Its swizzle is one of addresses, in a pattern of eight rows; a single row takes several boxes of 256 elements."""

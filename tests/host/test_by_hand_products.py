@@ -123,6 +123,7 @@ def test_a_result_is_used_while_another_product_is_in_flight(tmp_path: Path) -> 
     assert text.index("tl::copy<threads>(B.tile(") < fence < text.index("tl::mbarrier_arrive(ready[0])")
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("wait", "instead", "reason"),
     [

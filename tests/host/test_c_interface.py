@@ -45,6 +45,7 @@ int main(void) {
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("target", "rows"), [("sm_80", "TL_OK"), ("sm_90a", "TL_NOT_SUPPORTED")])
 def test_a_c_program_calls_a_kernel(gxx: str, target: str, rows: str, tmp_path: Path) -> None:
     (tmp_path / "caller.c").write_text(CALLER, encoding="utf-8")

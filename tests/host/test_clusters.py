@@ -282,6 +282,7 @@ def test_the_engine_finds_a_mask_without_a_block(tmp_path: Path) -> None:
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/gemm_cluster.py"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("cluster", [1, 2, 4])
 def test_the_example_shares_its_loads(cluster: int) -> None:
     sizes = {"block_M": 128, "block_N": 64, "block_K": 64, "stages": 2, "cluster": cluster}
@@ -328,6 +329,7 @@ ALONG = {
 }
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("along", ALONG)
 def test_the_blocks_of_a_pipelined_product_share_what_they_load_alike(along: str, tmp_path: Path) -> None:
     """A producer warp and all; where blocks lie along two axes, each loads for itself. Clusters go in panels."""

@@ -44,6 +44,7 @@ def test_gemm(policy: str, ta: bool, tb: bool, shape: tuple[int, int, int], tmp_
     np.testing.assert_array_equal(kernel(a, b), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("dtype", "accumulator", "numpy"),
     [
@@ -118,6 +119,7 @@ def test_an_epilogue_through_shared_memory_gets_its_barriers(tmp_path: Path) -> 
     np.testing.assert_array_equal(kernel(x), (blocks + blocks.transpose(0, 2, 1)).reshape(256, 64))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("stages", [0, 1, 2, 3, 4])
 def test_pipelines_of_any_depth_and_length(stages: int, tmp_path: Path) -> None:
     statements = """
@@ -208,6 +210,7 @@ REDUCTIONS = [(kind, dim, (33, 100)) for kind in ("sum", "max", "min", "absmax",
 REDUCTIONS += [("sum", 1, (4, 256)), ("max", 1, (1, 2048)), ("max", 0, (1, 2048)), ("sum", 0, (64, 32))]
 
 
+@pytest.mark.sweep(cases=3)
 @pytest.mark.parametrize(("kind", "dim", "shape"), REDUCTIONS)
 def test_reductions(kind: str, dim: int, shape: tuple[int, int], tmp_path: Path) -> None:
     kept = shape[1 - dim]
@@ -264,6 +267,7 @@ def test_a_product_of_square_warps_is_reduced_over_several_warps(tmp_path: Path)
     np.testing.assert_array_equal(kernel(a, b), c - np.maximum(c.max(axis=1, keepdims=True), 5))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.int8, np.uint8])
 def test_elementwise_of_every_type(dtype: object, tmp_path: Path) -> None:
     name = np.dtype(dtype).name

@@ -75,6 +75,7 @@ def test_numbers_are_printed_by_each_thread_that_comes_there(tmp_path: Path, cap
     assert found == [(str(2 * tx + ROWS), str(tx)) for tx in (3, 53, 103)]
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     "check",
     [

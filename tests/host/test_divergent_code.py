@@ -83,6 +83,7 @@ def test_kernel_equals_the_interpreter(name: str, target: str, tmp_path: Path) -
     assert_equals_the_interpreter(program, target, tmp_path)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_passes_name_has_no_tile_s_name(target: str, tmp_path: Path) -> None:
     assert_equals_the_interpreter(program_from(TILES_OF_THESE_NAMES, target), target, tmp_path)

@@ -43,6 +43,7 @@ def load(folder: Path, target: str, sync: str = SYNC) -> Kernel:
     return tile2cu.load(path, device="cpu", target=target, check=True, M=72, N=80, K=64)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 def test_a_product_of_what_the_kernel_before_wrote(target: str, tmp_path: Path) -> None:
     kernel, rng = load(tmp_path, target), np.random.default_rng(0)

@@ -54,6 +54,7 @@ GEMM_SIZES = [
 ]
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("example", ["gemm_relu.py", "gemm_relu_eager.py"])
 @pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
 def test_gemm_relu(example: str, check: bool) -> None:
@@ -62,6 +63,7 @@ def test_gemm_relu(example: str, check: bool) -> None:
         check_calls(kernel, *(calls.gemm_relu(*sizes, exact=exact) for exact in (True, False)))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("sizes", [(256, 256, 128), (200, 136, 100)])
 def test_gemm_relu_with_static_sizes(sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
@@ -91,6 +93,7 @@ def test_attention_survives_large_scores() -> None:
     check_calls(kernel, calls.attention(1, 1, 96, 64, causal=True, scale=30, tolerance=1e-2))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("dim", "more"), [(100, {}), (144, {}), (256, {}), (4096, {}), (640, {"read_twice": True})])
 def test_rmsnorm_of_rows_of_any_length(dim: int, more: dict[str, object]) -> None:
     """block_M and threads as the example chooses them: rows of 144 go on wherever warps end, in blocks of 48; long rows
@@ -99,6 +102,7 @@ def test_rmsnorm_of_rows_of_any_length(dim: int, more: dict[str, object]) -> Non
     check_calls(load("rmsnorm.py", check=True, dim=dim, **more), *(calls.rmsnorm(rows, dim) for rows in counts))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("residual", [False, True], ids=["plain", "residual"])
 def test_linear(residual: bool) -> None:
     name = "linear_residual" if residual else "linear"
@@ -106,6 +110,7 @@ def test_linear(residual: bool) -> None:
     check_calls(kernel, *(calls.linear(*size, residual=residual) for size in ((64, 128, 64), (70, 80, 72), (1, 9, 7))))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("activation", [False, True], ids=["plain", "gelu"])
 def test_linear_of_int4_weights(activation: bool) -> None:
     kernel = load("linear_int4.py", check=True, gelu=activation)
@@ -133,6 +138,7 @@ def test_rope() -> None:
 HOPPER = {"target": "cuda:sm_90a", "threads": 256}
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("block", [(128, 128, 64), (128, 256, 64), (256, 64, 32)])
 def test_gemm_relu_on_hopper(block: tuple[int, int, int]) -> None:
     m, n, k = block
@@ -149,6 +155,7 @@ def test_hopper_refuses_rows_that_tma_cannot_reach() -> None:
         kernel(np.zeros((8, 4), np.float16), np.zeros((4, 8), np.float16))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 def test_attention_on_hopper(causal: bool) -> None:
     kernel = load("attention.py", check=True, dim=64, block_M=128, is_causal=causal, **HOPPER)
@@ -156,6 +163,7 @@ def test_attention_on_hopper(causal: bool) -> None:
     check_calls(kernel, *(calls.attention(*size, 64, causal=causal) for size in sizes))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
 def test_gemv(check: bool) -> None:
     kernel = load("gemv.py", check=check, block_K=256)
@@ -176,6 +184,7 @@ def test_chunk_scan(batch: int, seqlen: int, heads: int, target: str) -> None:
     check_calls(load("chunk_scan.py", check=True, target=target, **MAMBA), calls.chunk_scan(batch, seqlen, heads))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("tile", [(64, 32), (64, 128), (128, 32)], ids=str)
 def test_chunk_scan_in_other_tiles(tile: tuple[int, int]) -> None:
     block_m, block_k = tile

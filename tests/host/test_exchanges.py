@@ -73,6 +73,7 @@ C[bx] = sums
 """
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 @pytest.mark.parametrize(
     ("body", "ordered"),

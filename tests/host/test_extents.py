@@ -10,6 +10,7 @@ from tests.host.kernels import load_body
 RNG = np.random.default_rng(4)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("channels", "grid"),
     [(160, "tl::Shape<6, 20>, 8"), (320, "tl::Shape<3, 40>, 8"), (640, "tl::Shape<8, 16>, 8")],
@@ -161,6 +162,7 @@ def test_parts_of_tensors_are_copied_as_far_as_a_run_tells(tmp_path: Path) -> No
     np.testing.assert_array_equal(z, x[:2])
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_parts_of_tensors_and_of_tiles_are_copied_as_far_as_a_run_tells(target: str, tmp_path: Path) -> None:
     """Rows that end with a sequence, and columns with the tensor, into what was cleared."""

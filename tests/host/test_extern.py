@@ -223,6 +223,7 @@ def in_mode(exact: np.ndarray, nearest: np.ndarray, mode: str) -> np.ndarray:
     return np.where(down, lower, np.where(up, upper, nearest))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("mode", ["rn", "rz", "ru", "rd"])
 def test_conversions_of_cuda_round_in_their_mode(mode: str, tmp_path: Path) -> None:
     import ml_dtypes

@@ -39,6 +39,7 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 def test_operators_on_extreme_values(target: str, tmp_path: Path) -> None:
     a, b = (side.ravel() for side in np.meshgrid(VALUES, VALUES[VALUES != 0]))

@@ -10,6 +10,7 @@ from tests.host.kernels import load_body
 RNG = np.random.default_rng(0)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("index", ["i * 8 + j", "j + 8 * i", "base + j"])
 def test_several_variables_count_a_fragments_elements(index: str, tmp_path: Path) -> None:
     """The loop runs where the fragment lies: nothing goes through shared memory."""
@@ -49,6 +50,7 @@ def test_a_part_of_the_variables_counts_a_dimension(tmp_path: Path) -> None:
     assert "shared" not in kernel.source.partition("__global__")[2].partition("---- host")[0]
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("naming", "expected"),
     [
@@ -98,6 +100,7 @@ def test_all_threads_get_what_one_turn_gives_an_element(lines: str, tmp_path: Pa
     np.testing.assert_array_equal(kernel(x, turn), [x[0], x[77], 3])
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("lines", ["total[0] += X[i]", "v = X[i]\ntotal[0] += v", "total[0] = X[i] + total[0]"])
 def test_a_sum_over_turns_is_no_element_of_one_thread(lines: str, tmp_path: Path) -> None:
     """All threads get what all turns give, though each of the turns is one thread's."""
@@ -107,6 +110,7 @@ def test_a_sum_over_turns_is_no_element_of_one_thread(lines: str, tmp_path: Path
     np.testing.assert_array_equal(kernel(x), [x.sum() + 3])
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("rows", ["T.serial(8)", "T.unroll(8)", "range(8)"])
 def test_a_loop_over_rows_is_one_over_elements(rows: str, tmp_path: Path) -> None:
     """Nothing goes through shared memory, row by row."""
@@ -132,6 +136,7 @@ def test_a_loop_over_rows_is_one_over_elements(rows: str, tmp_path: Path) -> Non
     assert "_staged" not in text and "for (" not in text
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -95,6 +95,7 @@ def bfloat16(values: np.ndarray) -> np.ndarray:
     return values.astype(ml_dtypes.bfloat16)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("form", [ROWS, CHOSEN], ids=["rows", "chosen"])
 def test_a_producer_gathers_rows_for_warpgroups_that_alternate(tmp_path: Path, form: dict[str, str]) -> None:
     """Any number of iterations, rows that no index names, indices past the end, and queries without any row."""

@@ -14,6 +14,7 @@ def random(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("dtype", "transposed", "bindings"),
     [
@@ -64,6 +65,7 @@ def test_gemm_of_groups_on_hopper() -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("splits", [1, 7])
 def test_gemm_in_parts_of_k(splits: int) -> None:
     kernel = load("gemm_splitk.py", "gemm_splitk", splits=splits, block_M=64, block_N=64)
@@ -73,6 +75,7 @@ def test_gemm_in_parts_of_k(splits: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("splits", [1, 2, 4, 8])
 def test_gemm_of_few_rows_in_parts_of_k(splits: int) -> None:
     """Also more parts than tiles of K, several tiles of rows, and rows at odd multiples of 2 bytes."""
@@ -83,6 +86,7 @@ def test_gemm_of_few_rows_in_parts_of_k(splits: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     "tile",
     [
@@ -103,6 +107,7 @@ def test_gemm_whose_blocks_add_strips_of_rows(tile: dict[str, int]) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("bindings", [{}, {"parts": 1, "block_M": 64, "threads": 128}], ids=str)
 def test_float8_with_scales(bindings: dict[str, object]) -> None:
     """K that no group fills, N that leaves a half of its last tile empty, few rows, and no product."""
@@ -130,6 +135,7 @@ def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("rows", "columns", "staged"), [(64, 256, 192), (128, 192, 64)])
 def test_a_result_leaves_some_of_its_columns_at_a_time(rows: int, columns: int, staged: int) -> None:
     """Five slots of 40 KB leave 27 KB for a result of 32, or of 48."""
@@ -141,6 +147,7 @@ def test_a_result_leaves_some_of_its_columns_at_a_time(rows: int, columns: int, 
     assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("programs", "transposed"), [(5, False), (7, True)])
 def test_tiles_that_fill_no_wave_are_cut(programs: int, transposed: bool) -> None:
     """Of 9 tiles 4 by five blocks, or 2 by seven, of which the last takes the ends of both; of 20 none or 6; also

@@ -105,6 +105,7 @@ def test_sm_80_multiplies_8_bit_floats_as_halves_and_says_so(tmp_path: Path) -> 
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("types", "numpy"),
     [
@@ -122,6 +123,7 @@ def test_types_that_no_tensor_core_takes_are_multiplied_by_each_thread(
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("tile", "in_registers", "ta", "target"),
     [
@@ -153,6 +155,7 @@ def test_operands_in_registers(in_registers: str, tb: bool, policy: str, tmp_pat
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("operand", "accumulator", "numpy"), WIDE)
 def test_a_left_operand_of_any_type_may_lie_in_registers(
     operand: str, accumulator: str, numpy: object, tmp_path: Path
@@ -162,6 +165,7 @@ def test_a_left_operand_of_any_type_may_lie_in_registers(
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("types", "numpy", "in_registers", "ta"),
     [
@@ -201,6 +205,7 @@ def test_a_product_of_a_products_result_in_float32(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(a, b, v), a.astype(np.float64) @ b @ v)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("clear", [False, True])
 def test_a_product_into_a_part_of_a_fragment(clear: bool, tmp_path: Path) -> None:
     statements = f"""

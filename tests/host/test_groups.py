@@ -190,6 +190,7 @@ def test_a_whole_block_is_one_group(tmp_path: Path) -> None:
     assert "TL_GROUP" not in kernel.source
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_groups_within_groups(target: str, tmp_path: Path) -> None:
     """All load, two of three compute, one of these stores; its own statement is its own threads'."""

@@ -17,6 +17,7 @@ def cache(longest: int) -> list[np.ndarray]:
     return [*data, np.array([longest - 40, 70])]
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_nan_behind_the_end_of_a_sequence_reaches_results_through_v_alone(target: str) -> None:
     kernel = load("flash_decoding.py", dim=64, group=5, num_split=1, target=target)
@@ -29,6 +30,7 @@ def test_nan_behind_the_end_of_a_sequence_reaches_results_through_v_alone(target
     assert np.isnan(run(kernel, [q, k, v + unused, lengths], TYPES)[0].astype(np.float32)).all()
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("splits", [1, 3])
 def test_with_zero_tail_nan_behind_the_end_reaches_no_result(splits: int) -> None:
     kernel = load("flash_decoding.py", dim=64, group=5, num_split=splits, zero_tail=True, target="cuda:sm_80")
@@ -41,6 +43,7 @@ def test_with_zero_tail_nan_behind_the_end_reaches_no_result(splits: int) -> Non
     assert expected.any() and kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("page_size", [0, 64])
 def test_with_zero_tail_latents_behind_the_end_may_be_nan(page_size: int) -> None:
     sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "page_size": page_size, "zero_tail": True}
@@ -86,6 +89,7 @@ def test_the_output_of_an_empty_sequence_is_zero(target: str) -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("splits", [1, 3])
 def test_latent_attention_of_an_empty_sequence_is_zero(splits: int) -> None:
     sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "num_split": splits}
@@ -97,6 +101,7 @@ def test_latent_attention_of_an_empty_sequence_is_zero(splits: int) -> None:
     assert not found[0].any() and np.isfinite(found[1].astype(np.float32)).all() and found[1].any()
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_a_remainder_of_a_quotient_that_is_an_extent_is_rejected(target: str) -> None:
     """K = 48 in groups of 32: S would have one column, and the last 16 terms no scale."""
@@ -110,6 +115,7 @@ def test_a_remainder_of_a_quotient_that_is_an_extent_is_rejected(target: str) ->
     np.testing.assert_array_equal(y, 64)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_rows_of_a_gemm_do_not_depend_on_the_batch(target: str) -> None:
     sizes = {"block_M": 128, "block_N": 64, "threads": 256} if target == "cuda:sm_90a" else {"block_M": 64}

@@ -26,6 +26,7 @@ GEMM = """
 """
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("dtype", "sums", "numpy"),
     [
@@ -181,6 +182,7 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     assert kernel.source.count("start_acc_o(k);") == 2 * dealt, "each warpgroup has the product once"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("start", ["-", ""], ids=["from -inf", "from inf"])
 def test_warps_whose_maxima_stay_scale_nothing(start: str, tmp_path: Path) -> None:
     """The first warp's maxima never change after a turn, the second's always do, the others' in every other turn.
@@ -382,6 +384,7 @@ DEALT = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("rows", "length"), [(64, 20), (128, 64), (64, 150)])
 def test_two_warpgroups_take_turns(rows: int, length: int, tmp_path: Path) -> None:
     """One, two and five turns; what a turn leaves to the next goes from one warpgroup to the other."""
@@ -401,6 +404,7 @@ def test_two_warpgroups_take_turns(rows: int, length: int, tmp_path: Path) -> No
     assert "tl::gemm_start_slab(Q_local, " in kernel.source, "the same in all turns, and small enough for registers"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("line", "instead"),
     [

@@ -35,6 +35,7 @@ def added(folder: Path, cols: int, threads: int = 128) -> Kernel:
     return load_body(folder, statements, params, grid=grid, arguments="M, K", threads=threads, target="cuda:sm_90a")
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("cols", "threads"), [(64, 128), (128, 256)])
 def test_blocks_add_their_parts_of_a_product_to_a_tensor(cols: int, threads: int, tmp_path: Path) -> None:
     """Integers, so that the order does not matter; rows behind the tensor's are dropped."""
@@ -97,6 +98,7 @@ LINES = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("turns", "first", "rows"),
     [
@@ -148,6 +150,7 @@ LEFT = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("tile", ["A_shared", "B_shared"])
 def test_what_a_turn_leaves_in_a_tile_is_read_later(tile: str, tmp_path: Path) -> None:
     """By the next turn, in a branch, and by a condition behind the loop; a place is named that a turn changes."""

@@ -54,6 +54,7 @@ def test_the_model_s_operator_has_gradients() -> None:
         torch.testing.assert_close(found.float(), expected, atol=5e-2, rtol=5e-2)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_cuda_core_compiles_a_kernel_and_knows_its_launch(arch: str) -> None:
     """All of the example that needs no GPU."""

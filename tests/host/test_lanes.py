@@ -14,6 +14,7 @@ def integers(*shape: int, dtype: object = np.float32) -> np.ndarray:
     return RNG.integers(-9, 10, shape).astype(dtype)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_arithmetic_of_pairs(dtype: str, target: str, tmp_path: Path) -> None:
@@ -46,6 +47,7 @@ def test_arithmetic_of_pairs(dtype: str, target: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(sums, b.astype(np.float64).reshape(-1, 2).sum(axis=0))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("dtype", "elements"), [("float32", 4), ("float16", 8), ("int8", 16)])
 def test_words_of_memory(dtype: str, elements: int, tmp_path: Path) -> None:
     """Words from a tensor to a tile and back, as they are and as numbers; where the predicate fails nothing is read."""

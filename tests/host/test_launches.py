@@ -92,6 +92,7 @@ def test_names_of_kernels(tmp_path: Path) -> None:
     assert "A call launches at most 2 kernels: sum_blocks (total.py:13) and launch_2 (total.py:20)." in text
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("name", ["threads", "block", "rows", "Shared_", "kernel", "grid", "status", "workspace"])
 def test_a_kernel_may_have_a_name_that_its_text_needs(name: str, tmp_path: Path) -> None:
     kernel = load(tmp_path, SPLIT.format(between="").replace("def total(", f"def {name}("))

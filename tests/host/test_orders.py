@@ -193,6 +193,7 @@ WRITES = """for k in T.serial(4):
             T.copy(x, More[0, k * 64])"""
 
 
+@pytest.mark.sweep(cases=2)
 @BOTH
 @pytest.mark.parametrize(
     ("before", "turns", "loaded", "place"),
@@ -277,6 +278,7 @@ def test_a_pipelined_loop_of_which_some_turns_multiply(way: str, stages: int, ta
     assert ("tl::TmaPipeline" in kernel.source) == (target == "cuda:sm_90a" and way != "break")
 
 
+@pytest.mark.sweep(cases=1)
 @BOTH
 def test_one_thread_lists_what_all_load(target: str, tmp_path: Path) -> None:
     """What it does to its list by itself needs no barrier, which it could not wait at; the others wait for the list."""
@@ -309,6 +311,7 @@ def test_one_thread_lists_what_all_load(target: str, tmp_path: Path) -> None:
     assert kernel.source.count("tl::sync_threads();") == 2, "behind the list, and of the pipeline"
 
 
+@pytest.mark.sweep(cases=1)
 @BOTH
 @pytest.mark.parametrize("place", ["now", "State"])
 def test_the_next_load_is_where_this_turn_says(place: str, target: str, tmp_path: Path) -> None:

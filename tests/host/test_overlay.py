@@ -45,6 +45,7 @@ EPILOGUE = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("statements", "target"), [(PERSISTENT, "cuda:sm_89"), (EPILOGUE, "cuda:sm_90a")])
 def test_a_result_takes_the_memory_of_operands(statements: str, target: str, tmp_path: Path) -> None:
     params = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, 128), "float16"), C: T.Tensor((M, 128), "float32")'
@@ -59,6 +60,7 @@ def test_a_result_takes_the_memory_of_operands(statements: str, target: str, tmp
     assert ("wgmma" in kernel.source) == (target == "cuda:sm_90a")
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("target", "stages"), [("cuda:sm_89", 3), ("cuda:sm_90a", 7)])
 def test_where_fewer_stages_fit_than_asked_for_there_are_as_many(target: str, stages: int, tmp_path: Path) -> None:
     """Twelve of 32 KiB each do not; the file uses the number elsewhere, too, where it stays twelve."""

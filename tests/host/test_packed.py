@@ -104,6 +104,7 @@ def numpy_type(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name) if name == "bfloat16" else name)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_casts_from_memory(dtype: str, tmp_path: Path) -> None:
     lines = [f"S = T.alloc_shared((32, 64), {dtype!r})", "T.copy(X[bx * 32, 0], S)", "for i, j in T.Parallel(32, 64):"]
@@ -263,6 +264,7 @@ def test_single_elements_of_a_tensor(dtype: str, target: str, tmp_path: Path) ->
     np.testing.assert_array_equal(unpacked(z, dtype)[:3], x[:3, 1])
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("dtype", "target"), [("int4", "cuda:sm_80"), ("uint4", "hip:gfx942"), ("float4_e2m1fn", "cuda:sm_90a")]
 )

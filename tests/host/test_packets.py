@@ -36,6 +36,7 @@ def test_small_integers_become_numbers_exactly(dtype: str, kind: str, tmp_path: 
     assert "tl::parallel<" in kernel.source
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_several_values_of_a_byte_and_one_scale_of_a_group(target: str, tmp_path: Path) -> None:
     """Four values of two bits in a byte, a scale for 32: packets read two bytes and one scale, from ragged tensors."""

@@ -128,6 +128,7 @@ def counted(keys: T.Tensor((N,), "int32"), at: T.Tensor((N,), "int32")):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 def test_values_of_a_branch_that_is_split_are_kept(target: str, tmp_path: Path) -> None:
     path = tmp_path / "counted.py"

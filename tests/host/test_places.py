@@ -13,6 +13,7 @@ from tile2cu.cli import main
 PRINTED = re.compile(r"^(?:\S+: )?(\w+)\((\d+), (\d+)\) = (\S+) in block", re.M)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("source", "wait", "tile", "stage", "shapes"),
     [

@@ -80,6 +80,7 @@ PRODUCT = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_a_product_with_packed_weights(target: str, tmp_path: Path) -> None:
     """The dequantised product of the TileLang paper, appendix B.2."""
@@ -114,6 +115,7 @@ DEQUANTISED = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_packed_weights_at_half_of_an_offset(target: str, tmp_path: Path) -> None:
     """Columns from ko * 64 // 2 on: a quotient without a remainder, of rows of 96 bytes, loaded 16 bytes at a time."""

@@ -32,6 +32,7 @@ def test_a_reducer_collects_over_several_loops(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ w.astype(np.float64))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("kind", ["max", "min", "bitxor"])
 def test_reducers_of_columns_rows_and_everything(kind: str, tmp_path: Path) -> None:
     statements = f"""
@@ -86,6 +87,7 @@ def test_reductions_bit_by_bit(tmp_path: Path) -> None:
         np.testing.assert_array_equal(row, combine.reduce(x, axis=1))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_nan_wins_where_it_is_asked_to(dtype: str, tmp_path: Path) -> None:
     statements = f"""
@@ -205,6 +207,7 @@ def test_a_reducer_whose_elements_turns_compute(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), x.reshape(32, 3, 4).sum(axis=(0, 2)))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("shape", "update", "loop", "expected"),
     [

@@ -50,6 +50,7 @@ OPERATIONS: dict[str, tuple[str, Callable[..., Fraction]]] = {
 }
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_rounding(dtype: type[np.floating], tmp_path: Path) -> None:
     calls = [

@@ -13,6 +13,7 @@ def random(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("dim", "block"), [(32, 4), (96, 1), (4128, 2)])
 def test_rmsnorm_and_silu_of_any_multiple_of_32(dim: int, block: int) -> None:
     kernel = load("rmsnorm_silu.py", dim=dim, block_M=block)
@@ -22,6 +23,7 @@ def test_rmsnorm_and_silu_of_any_multiple_of_32(dim: int, block: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dim", [200, 1000])
 def test_rmsnorm_of_rows_that_leave_lanes_of_a_warp_idle(dim: int) -> None:
     """Two rows a warp, or rows of several packets a lane; the last block has some of its rows."""
@@ -32,6 +34,7 @@ def test_rmsnorm_of_rows_that_leave_lanes_of_a_warp_idle(dim: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dim", [100, 8192])
 def test_layernorm_of_rows_far_from_zero(dim: int) -> None:
     """Sums of squares would leave nothing of a variance of 1 beside a mean of 1000."""
@@ -53,6 +56,7 @@ def test_cross_entropy_of_large_logits() -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_linear_attention(target: str) -> None:
     kernel = load("linear_attention.py", dim=64, target=target)

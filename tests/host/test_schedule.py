@@ -89,6 +89,7 @@ def product(M, N, K, workers, swizzle, by_column, block_M=64, block_N=32, block_
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("target", "swizzle", "by_column", "sizes"),
     [

@@ -31,6 +31,7 @@ BODIES = {  # statements, blocks
 }
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("case", BODIES)
 def test_loops_of_the_same_tiles_have_one_pipeline(case: str, tmp_path: Path) -> None:
     """The trip counts are odd, so that the second loop starts in another stage than the first."""

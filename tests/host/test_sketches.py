@@ -77,6 +77,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("m", "n"), [(64, 64), (64, 32)])
 def test_attention_in_expressions_of_tiles(m: int, n: int, tmp_path: Path) -> None:
     q, k, v = normal(192, 64) / 4, normal(192, 64), normal(192, 64)
@@ -248,6 +249,7 @@ def rms_silu(M, C, BLOCK_M=16, dtype="float16", accum_dtype="float32"):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("channels", [160, 256, 320])
 def test_a_norm_for_any_number_of_channels(channels: int, tmp_path: Path) -> None:
     x, gamma = normal(21, channels), normal(channels)
@@ -286,6 +288,7 @@ TENSORS = {
 }
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("statement", TENSORS)
 def test_tensors_and_slices_take_part_in_expressions(statement: str, tmp_path: Path) -> None:
     """Blocks of 24 of 37 rows: what lies outside of a tensor is zero."""

@@ -71,6 +71,7 @@ def problem(form: str) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     return (a, b, mask), expected
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("form", FORMS)
 def test_turns_are_skipped_by_all(form: str, tmp_path: Path) -> None:
     kernel = kernel_of(form, tmp_path)
@@ -121,6 +122,7 @@ OVERLAPPING = """
 BRANCHES = [("if other == 2:", "other", 2), ("if other == 2:", "1", 1), ("for _ in T.serial(1):", "1", 2)]
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("branch", "late", "stages"), BRANCHES)
 def test_turns_that_are_not_skipped_overlap(branch: str, late: str, stages: int, tmp_path: Path) -> None:
     """Parts of a turn ask which it is, beside the second product and behind it; of some blocks no turn is taken.
@@ -178,6 +180,7 @@ CHOSEN = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("other", "first", "ahead"),
     [("A", "T.if_then_else(k == 0, 1, 0)", True), ("A", "First[k]", True), ("D", "First[k]", False)],

@@ -34,6 +34,7 @@ def test_nibbles_less_a_number(dtype: str, less: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), expected.astype(dtype))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("less", [0, 1, 3])
 def test_sums_of_four_products(less: int, tmp_path: Path) -> None:
     statements = f"""
@@ -58,6 +59,7 @@ def test_sums_of_four_products(less: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(a, x), (weights * a.reshape(128, 4).astype(int)).sum(axis=-1))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("step", "first", "turn"), [(4, 3, -1), (3, 0, 1), (4, 0, 0)])
 def test_other_orders_stay_as_they_are(step: int, first: int, turn: int, tmp_path: Path) -> None:
     statements = f"""
@@ -84,6 +86,7 @@ def test_other_orders_stay_as_they_are(step: int, first: int, turn: int, tmp_pat
     np.testing.assert_array_equal(kernel(a, x), (weights * a[places].astype(int)).sum(axis=-1))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("less", [0, 1, 3])
 def test_sums_of_which_only_the_total_is_read_take_any_products(less: int, tmp_path: Path) -> None:
     statements = f"""
@@ -271,6 +274,7 @@ def test_numbers_that_are_only_summed_stay_as_they_come_apart(dtype: str, less: 
     np.testing.assert_array_equal(found, ((numbers - zeros) * a).sum(axis=1))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("value", "reader"),
     [
@@ -304,6 +308,7 @@ _GROUPS = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("reduction", ["sum", "max"])
 def test_products_of_a_group_stay_in_their_thread(reduction: str, tmp_path: Path) -> None:
     """16 bytes of numbers and 64 of x a thread: they meet in no bank, and sums take the numbers as they come apart."""

@@ -11,6 +11,7 @@ from tests.host.kernels import load_body
 RNG = np.random.default_rng(0)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("where", ["mask[by, bx, k, :]", "flags[k, :]"], ids=["of a tensor", "of a shared tile"])
 def test_products_of_blocks_that_have_a_flag(where: str, tmp_path: Path) -> None:
     statements = f"""
@@ -113,6 +114,7 @@ def test_scalars_of_types_that_c_has_none_of(tmp_path: Path) -> None:
     assert "float alpha, float beta" in kernel.source
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_what_is_read_outside_of_a_tensor(target: str, tmp_path: Path) -> None:
     """By copies, from tensor to tensor too, and by elements before the tensor and behind it."""

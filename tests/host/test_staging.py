@@ -23,6 +23,7 @@ READS = {
 ROWS = RNG.integers(0, 48, 48).astype(np.int32)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("name", READS)
 def test_reads_of_other_threads_elements(name: str, tmp_path: Path) -> None:
     value, expected = READS[name]

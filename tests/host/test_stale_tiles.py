@@ -35,6 +35,7 @@ def kernel(folder: Path, target: str, body: str) -> Kernel:
     return small
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ROWS)
 def test_what_an_earlier_tile_left_is_not_read(target: str, tmp_path: Path) -> None:
     small, rows = kernel(tmp_path, target, FORWARD), ROWS[target]

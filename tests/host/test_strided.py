@@ -115,6 +115,7 @@ def test_tma_moves_rows_with_gaps_between_them(tmp_path: Path) -> None:
         kernel(odd[:, :67], b[:, :67], c[:, :90])
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("strides", "moved"), [("(72, S, 1)", True), ("(R, S, 1)", False), ("(S, 1, 72)", False)])
 def test_planes_with_gaps(strides: str, moved: bool, tmp_path: Path) -> None:
     """Rows of planes lie one beside the other, as heads of a token do."""

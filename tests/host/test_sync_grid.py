@@ -41,6 +41,7 @@ def normed(M, N, block=64):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 def test_after_a_barrier_of_the_grid_all_blocks_see_what_all_wrote(target: str, tmp_path: Path) -> None:
     kernel = _load(tmp_path, SYNC_GRID.format(barrier="T.sync_grid()"), target)

@@ -242,6 +242,7 @@ def test_random_numbers_of_distributions(tmp_path: Path) -> None:
     np.testing.assert_allclose(kernel(), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["int32", "int64", "int16"])
 def test_quotients_and_remainders_round_down_whatever_the_signs(dtype: str, tmp_path: Path) -> None:
     statements = """
@@ -259,6 +260,7 @@ def test_quotients_and_remainders_round_down_whatever_the_signs(dtype: str, tmp_
     np.testing.assert_array_equal(remainder, a % b)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 def test_quotients_and_remainders_of_floats(dtype: str, tmp_path: Path) -> None:
     statements = """

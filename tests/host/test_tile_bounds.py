@@ -118,6 +118,7 @@ PIPELINED = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_stage_behind_the_last_one_is_reported(target: str, tmp_path: Path) -> None:
     """The MMA of an emitted source reads the stage behind the last one of a tile, where another tile is."""

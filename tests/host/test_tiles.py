@@ -14,6 +14,7 @@ def integers(*shape: int, dtype: object = np.float32) -> np.ndarray:
     return RNG.integers(-4, 5, shape).astype(dtype)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("shape", [(4, 8, 64), (5, 6, 100), (2, 64, 1)])
 def test_a_fragment_of_rank_3_is_reduced_along_its_last_dimension(shape: tuple[int, int, int], tmp_path: Path) -> None:
     statements = f"""

@@ -58,6 +58,7 @@ _MOST = 2**31 - 1
 _AT = [(0, 0), (-64, 0), (-8, -8), (-200, -200), (64, 64), (_MOST - 127, 0), (_MOST - 63, _MOST - 63), (_MOST, _MOST)]
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 def test_no_row_of_them_is_stored_or_loaded(target: str, tmp_path: Path) -> None:
     """A tile that begins at 2^31 - 64 has boxes of 16 rows, and the coordinates of some wrap to negative ones."""
@@ -76,6 +77,7 @@ def test_no_row_of_them_is_stored_or_loaded(target: str, tmp_path: Path) -> None
         np.testing.assert_array_equal(result, _stored(product, to, 120), err_msg=f"{to}, {start}")
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_90a", "hip:gfx942"])
 def test_no_column_of_them_is_loaded(target: str, tmp_path: Path) -> None:
     """The last row of a buffer for AMD's loads ends with the tensor's, also where a tile begins before it."""

@@ -27,6 +27,7 @@ def kernel(folder: Path, target: str, *, first: str = "", clear: str = "", types
     return load_body(folder, body, params, target=target, threads=128)
 
 
+@pytest.mark.sweep(cases=3)
 @pytest.mark.parametrize(
     ("target", "types"),
     [
@@ -65,6 +66,7 @@ def rescaled(folder: Path, target: str, *, first: str = "") -> Kernel:
     return load_body(folder, RESCALED.format(first=first), params, target=target, threads=128)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_rescale_does_not_hide_that_nothing_wrote_an_accumulator(target: str, tmp_path: Path) -> None:
     with pytest.raises(CheckError, match="uninitialised accumulator") as found:
@@ -72,6 +74,7 @@ def test_a_rescale_does_not_hide_that_nothing_wrote_an_accumulator(target: str, 
     assert "# adds" in str(found.value), "the line of the T.gemm is shown"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_accumulators_that_are_cleared_are_rescaled_in_silence(target: str, tmp_path: Path) -> None:
     sound = rescaled(tmp_path, target, first="T.clear(C_local)")

@@ -84,12 +84,14 @@ def test_a_result_that_depends_on_them_is_reported_where_it_is_stored(
     assert "# stores" in str(found.value)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_columns_of_k_that_nothing_wrote_are_reported_for_every_row(target: str, tmp_path: Path) -> None:
     with pytest.raises(CheckError, match="uninitialised value stored"):
         run(kernel(tmp_path, ALONG_K, target, "float16"), "float16", 1)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_operands_of_integers_are_reported_where_they_are_read(target: str, tmp_path: Path) -> None:
     """No integer shows that nothing has written it."""

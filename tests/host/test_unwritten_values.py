@@ -143,6 +143,7 @@ def test_integers_that_were_written_are_stored_in_silence(dtype: str, tmp_path: 
     run(kernel(tmp_path, "cuda:sm_80", READ, dtype, first="T.clear(taken)"), dtype)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("wide", ["float32", "float64"])
 @pytest.mark.parametrize("narrow", ["float16", "bfloat16"])
 def test_a_conversion_does_not_hide_that_nothing_wrote_a_value(wide: str, narrow: str, tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_stores_that_are_left_to_one_thread_share_a_branch(tmp_path: Path) -> No
     assert kernel.source.count("if (tl::is_writer(") == 1
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_a_group_of_threads_updates_an_element_once(target: str, tmp_path: Path) -> None:
     """Of each of two groups one thread, with the values that all threads of the group hold."""

@@ -54,6 +54,7 @@ def reference(data: np.ndarray, kernel: np.ndarray, stride: int, dilation: int, 
     return out
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("stride", "dilation", "pad"), [(1, 1, 1), (2, 1, 0), (1, 2, 2)])
 def test_convolution(stride: int, dilation: int, pad: int, tmp_path: Path) -> None:
     path = tmp_path / "convolution.py"
@@ -145,6 +146,7 @@ def test_an_operand_that_is_seen_in_other_rows_and_loaded_ahead(tmp_path: Path) 
     np.testing.assert_array_equal(sums, padded.sum((1, 3)).reshape(200))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("heads", "policy"), [(2, "FullCol"), (4, "Square"), (16, "FullRow")])
 def test_groups_of_columns_of_a_product(heads: int, policy: str, tmp_path: Path) -> None:
     statements = f"""
@@ -178,6 +180,7 @@ def test_groups_of_columns_of_a_product(heads: int, policy: str, tmp_path: Path)
     assert "tl::split_columns" in kernel.source
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("groups", "rows", "threads", "policy"), [(1, 64, 256, "FullCol"), (2, 256, 512, "FullCol")])
 def test_groups_of_columns_of_several_warpgroups(
     groups: int, rows: int, threads: int, policy: str, tmp_path: Path

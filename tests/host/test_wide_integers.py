@@ -68,6 +68,7 @@ def test_an_index_of_64_bits_that_no_int_holds_is_out_of_bounds(target: str, tmp
     assert z[6] == 1 and np.count_nonzero(z) == 1
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_values_of_vectorised_loops_have_the_type_of_their_arithmetic(target: str, tmp_path: Path) -> None:
     params = (

@@ -72,6 +72,7 @@ for i in T.Parallel(256):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_indices_and_conditions(target: str, tmp_path: Path) -> None:
     params = f'{PARAMS}, Y: T.Tensor((9, 256), "float32")'
@@ -167,6 +168,7 @@ T.copy(acc, Y)
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_trip_counts(target: str, tmp_path: Path) -> None:
     params = f'{PARAMS}, Y: T.Tensor((256,), "float32")'
@@ -207,6 +209,7 @@ for i, j in T.Parallel(16, 16):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_is_derived_for_whole_tiles(target: str, tmp_path: Path) -> None:
     """The condition for tiles with masked elements, a copy's end, and the condition for a copy instead of stores."""
@@ -256,6 +259,7 @@ for i in T.Parallel(32):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_hashes_modulo_a_power_of_two_are_exact_and_limit_no_size(target: str, tmp_path: Path) -> None:
     params = 'table: T.Tensor((1024,), "int32"), Y: T.Tensor((9, rows, 32), "int32")'

@@ -39,6 +39,21 @@ def test_one_parameter(chip, size):
 def test_every(size):
     pass
 
+@pytest.mark.sweep(cases=1)
+@pytest.mark.parametrize("chip", [80, 90])
+def test_one(chip):
+    pass
+
+@pytest.mark.sweep(cases=1)
+@pytest.mark.parametrize("chip", [80, 90])
+def test_other(chip):
+    pass
+
+@pytest.mark.sweep(cases=3)
+@pytest.mark.parametrize("size", range(7))
+def test_three(size):
+    pass
+
 @pytest.mark.parametrize("size", range(7))
 def test_no_sweep(size):
     pass
@@ -99,10 +114,17 @@ def test_every_third_case(chosen: dict[str, dict[str, list[list[str]]]]) -> None
     assert chosen["of every change"]["test_every"] == [["0"], ["3"], ["6"]]
 
 
+def test_so_many_cases_others_for_each_test(chosen: dict[str, dict[str, list[list[str]]]]) -> None:
+    every_change = chosen["of every change"]
+    assert {tuple(*every_change[name]) for name in ("test_one", "test_other")} == {("80",), ("90",)}
+    assert len(every_change["test_three"]) == 3
+
+
 def test_other_tests_and_nights_have_all_cases(chosen: dict[str, dict[str, list[list[str]]]]) -> None:
     assert len(chosen["of every change"]["test_no_sweep"]) == 7
     assert {name: len(cases) for name, cases in chosen["--nightly"].items()} == {
-        "test_values": 24, "test_pairs": 24, "test_one_parameter": 4, "test_every": 7, "test_no_sweep": 7,
+        "test_values": 24, "test_pairs": 24, "test_one_parameter": 4, "test_every": 7, "test_one": 2,
+        "test_other": 2, "test_three": 7, "test_no_sweep": 7,
     }  # fmt: skip
 
 
@@ -125,6 +147,8 @@ def test_each_value_of_the_sweeps_of_this_run_is_in_a_case(request: pytest.Fixtu
             assert chosen == cases, name
         elif every := mark.kwargs.get("every"):
             assert chosen and len(cases) <= every * len(chosen), name
+        elif count := mark.kwargs.get("cases"):
+            assert len(chosen) == min(count, len(cases)), name
         else:
             size = 2 if mark.kwargs.get("pairs") else 1
             assert groups(cases, mark.args, size) == groups(chosen, mark.args, size) != set(), name

@@ -85,6 +85,7 @@ def prefetched_over_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tile2cu.analysis.prefetch.unprefetchable", lambda *_: ("", ""))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("plant", "statements", "target", "found"),
     [

@@ -32,7 +32,7 @@ if __name__ == "__main__":
 
 from tests.built import built
 from tile2cu_runtime import paths
-from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.compile import Build, host_flags, precompiled_headers
 from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.engine import load_engine
 from tile2cu_runtime.spec import DTYPE_BYTES, PACKED_DTYPES, Manifest, ScalarArgument, TensorArgument, read_manifest
@@ -74,15 +74,22 @@ def library_of(source: Path, *, absolute: bool = False) -> Path:
     warps = "64" if source.suffix == ".hip" else "32"
     flags = (*host_flags(check=False), "-O1", "-w", _SANITIZE, f"-DTL_WARP_SIZE={warps}")
     include, name = ("-I", str(paths.headers_dir())), f"{source.stem}_overflow.so"
-    gxx = find_gxx().path
+    gxx = find_gxx()
+    compiled = (gxx.path, "-x", "c++", *flags, *include)
+    changed = "#define" in text.partition("#include <tl/")[0]  # the headers' contents may depend on it
+    library = () if changed else precompiled_headers(Build(compile=compiled, link=(), identity=gxx.version))
     commands = [
-        [gxx, "-x", "c++", *flags, *include, "-c", "kernel.cu", "-o", "kernel.o"],
-        [gxx, "-x", "c", "-fPIC", "-O1", *include, "-c", str(_HANDLERS), "-o", "handlers.o"],
-        [gxx, "-shared", "kernel.o", "handlers.o", "-o", name],
+        [*compiled, *library, "-c", "kernel.cu", "-o", "kernel.o"],
+        [gxx.path, "-shared", "kernel.o", str(_handlers()), "-o", name],
     ]
     header = source.with_suffix(".h")
     texts = {"kernel.cu": text, header.name: header.read_text(encoding="utf-8")}
     return built(name, commands, _HANDLERS, texts=texts)
+
+
+def _handlers() -> Path:
+    command = [find_gxx().path, "-x", "c", "-fPIC", "-O1", "-I", str(paths.headers_dir())]
+    return built("handlers.o", [[*command, "-c", str(_HANDLERS), "-o", "handlers.o"]], _HANDLERS)
 
 
 _MOVE = r"(?:\+\+\1|\1 \+= ([^;,]+?)|\1 = tl::saturating_add\(\1, ([^;,]+?)\))"

@@ -43,6 +43,7 @@ def test_what_some_lanes_exchange_needs_no_barrier_in_their_branch(tmp_path: Pat
     np.testing.assert_array_equal(kernel(x), held[::-1])
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("second", "barriers"),
     [
@@ -158,6 +159,7 @@ _ROWS = """T.copy(X[low[0] * 16, 0], S)
             Y[bx * 16 + i, j] = S[15 - i, j]"""
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     "scan",
     [

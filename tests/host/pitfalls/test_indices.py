@@ -136,6 +136,7 @@ def test_a_part_of_a_tensor_is_filled(region: str, count: int, tmp_path: Path) -
     assert y.sum() == 7 * count
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("step", [1, 4, 8])
 def test_columns_of_a_tensor_that_rows_of_a_loop_move(step: int, tmp_path: Path) -> None:
     """A vector of a row starts at any multiple of the step."""

@@ -25,6 +25,7 @@ def test_a_scan_of_a_tile_in_another_shape(hidden: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), np.cumsum(x, axis=1))
 
 
+@pytest.mark.sweep(cases=1)
 @TARGETS
 def test_a_row_value_of_a_product_is_written_by_a_loop_of_its_own(target: str, tmp_path: Path) -> None:
     statements = """
@@ -150,6 +151,7 @@ LAID_OUT = """
 LAID_OUT_PARAMS = 'X: T.Tensor((128,), "int32"), Y: T.Tensor((128,), "int32")'
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("layout", ["i ^ 1", "i * 2", "i + 10", "127 - i"])
 def test_no_layout_that_is_asked_for_changes_a_result(layout: str, tmp_path: Path) -> None:
     kernel = load_body(tmp_path, LAID_OUT.format(layout=layout), LAID_OUT_PARAMS)
@@ -178,6 +180,7 @@ def test_a_loop_of_half_a_million_turns_of_which_few_do_anything(tmp_path: Path)
     np.testing.assert_array_equal(y, x)
 
 
+@pytest.mark.sweep(cases=1)
 @TARGETS
 def test_one_tile_is_an_operand_both_ways(target: str, tmp_path: Path) -> None:
     statements = """
@@ -198,6 +201,7 @@ def test_one_tile_is_an_operand_both_ways(target: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, wide @ wide.T)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("coordinates", ["[i * 64 + j]", "[j]", "[0, i, j]"])
 def test_a_layout_may_have_fewer_or_more_coordinates_than_a_tensor_of_one_row(coordinates: str, tmp_path: Path) -> None:
     statements = f"""

@@ -32,6 +32,7 @@ def test_a_turn_copies_one_operand_and_loops_over_the_other(target: str, stages:
         np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64).T)
 
 
+@pytest.mark.sweep(cases=1)
 @TARGETS
 @pytest.mark.parametrize("chosen", [False, True])
 def test_rows_that_a_table_of_a_table_names(target: str, chosen: bool, tmp_path: Path) -> None:
@@ -60,6 +61,7 @@ def test_rows_that_a_table_of_a_table_names(target: str, chosen: bool, tmp_path:
     np.testing.assert_array_equal(y[0], x[rows].sum(axis=0))
 
 
+@pytest.mark.sweep(cases=1)
 @TARGETS
 @pytest.mark.parametrize("stages", [2, 3])
 def test_slots_of_one_dimension(target: str, stages: int, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_a_reduction_over_few_threads_of_any_width(dtype: str, operator: str, tm
     np.testing.assert_array_equal(kernel(x).astype(np.int64), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3", "float8_e5m2"])
 def test_small_floats_are_rounded_to_whole_numbers(dtype: str, tmp_path: Path) -> None:
     statements = """

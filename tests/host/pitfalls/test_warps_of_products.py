@@ -28,6 +28,7 @@ def product(folder: Path, m: int, n: int, warps: int, policy: str, target: str):
     return load_body(folder, statements, params, arguments="M, N", threads=32 * warps, target=target, M=m, N=n)
 
 
+@pytest.mark.sweep(cases=3)
 @pytest.mark.parametrize(
     ("m", "n", "warps", "policy", "target"),
     [
@@ -68,6 +69,7 @@ def test_warps_that_cannot_cover_it_are_refused(
         product(tmp_path, m, n, warps, policy, target)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("columns", [96, 112, 160, 176, 256])
 def test_a_width_that_the_instruction_has_is_one_instruction(columns: int, tmp_path: Path) -> None:
     kernel = product(tmp_path, 64, columns, 4, "Square", "cuda:sm_90a")
