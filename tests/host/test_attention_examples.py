@@ -18,6 +18,7 @@ def random(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(("window", "target"), [(1, {}), (70, {}), (70, HOPPER), (0, HOPPER)])
 def test_attention_of_groups_in_a_window(window: int, target: dict[str, object]) -> None:
     kernel = load("attention.py", dim=64, group=2, is_causal=True, window=window, **target)
@@ -29,6 +30,7 @@ def test_attention_of_groups_in_a_window(window: int, target: dict[str, object])
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("causal", "window", "slack"), [(False, 0, 8), (False, 0, 0), (True, 0, 8), (True, 70, 8)])
 def test_attention_by_blocks_that_stay(causal: bool, window: int, slack: int) -> None:
     """More tiles than blocks: in turns, or from a dynamic scheduler."""
@@ -49,6 +51,7 @@ def test_attention_by_blocks_that_stay(causal: bool, window: int, slack: int) ->
     assert kernel._module.call(*given, 0) == INVALID_SIZE
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("causal", "tile"), [(True, {"block_M": 192, "threads": 384, "block_N": 80}), (False, {})])
 def test_a_reference_that_stays_behind_the_maxima(causal: bool, tile: dict[str, int]) -> None:
     """Keys grow from token to token, so that it has to follow, in some warps and not in others.
@@ -108,6 +111,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(("causal", "target", "overlaps", "stays"), BLOCKS)
 def test_attention_of_the_blocks_that_a_mask_keeps(
     causal: bool, target: dict[str, object], overlaps: int, stays: bool
@@ -129,6 +133,7 @@ def test_attention_of_the_blocks_that_a_mask_keeps(
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("causal", "target"), [(False, {}), (True, HOPPER)], ids=["full", "causal on Hopper"])
 def test_attention_of_packed_sequences(causal: bool, target: dict[str, object]) -> None:
     kernel = load("attention_varlen.py", dim=64, group=2, is_causal=causal, **target)
@@ -141,6 +146,7 @@ def test_attention_of_packed_sequences(causal: bool, target: dict[str, object]) 
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("causal", "staged"), [(False, True), (True, False)])
 def test_packed_sequences_by_blocks_that_stay(causal: bool, staged: bool, tmp_path: Path) -> None:
     """Whole blocks of queries leave by TMA, which must not write to the next sequence's rows; with a result that the
@@ -168,6 +174,7 @@ def test_packed_sequences_by_blocks_that_stay(causal: bool, staged: bool, tmp_pa
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("causal", "target", "dim"), [(True, "cuda:sm_80", 64), (False, "cuda:sm_90a", 128)])
 def test_attention_forward_and_backward(causal: bool, target: str, dim: int) -> None:
     sizes = {"dim": dim, "is_causal": causal, "target": target}
@@ -204,6 +211,7 @@ def test_keys_past_the_end_leave_no_trace_in_dq() -> None:
         assert_close(found, gradient, 3e-2)  # gradients nearly cancel here, and the output's rounding does not
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("group", "splits", "target"), [(70, 1, "cuda:sm_80"), (5, 8, "cuda:sm_80"), (5, 3, "cuda:sm_90a")]
 )
@@ -217,6 +225,7 @@ def test_flash_decoding(group: int, splits: int, target: str) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("splits", "page_size", "target"), [(1, 0, "cuda:sm_90a"), (1, 32, "cuda:sm_80"), (3, 64, "cuda:sm_90a")]
 )

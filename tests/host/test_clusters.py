@@ -137,7 +137,7 @@ BY_BARRIER = {
 BY_CLUSTER = {"barrier": "", "remote": "", "wait": "", "met": "T.cluster_sync()"}
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("meets", [BY_BARRIER, BY_CLUSTER], ids=["barrier", "cluster"])
 @pytest.mark.parametrize(
     ("shape", "part"),

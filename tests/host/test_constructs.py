@@ -29,7 +29,7 @@ GEMM = """
 """
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("policy", ["Square", "FullRow", "FullCol"])
 @pytest.mark.parametrize(("ta", "tb"), [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("shape", [(64, 96, 80)])

@@ -34,7 +34,7 @@ def test_vector_add(n: int, check: bool) -> None:
     check_calls(load("vector_add.py", check=check), calls.vector_add(n))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("columns", [32, 100, 1000, 1024, 4096])
 @pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
 def test_row_softmax(columns: int, check: bool) -> None:
@@ -74,7 +74,7 @@ def test_gemm_relu_in_bfloat16() -> None:
     check_calls(load("gemm_relu.py", check=True, dtype="bfloat16"), calls.gemm_relu(70, 50, 90, ml_dtypes.bfloat16))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
 def test_attention(causal: bool, check: bool) -> None:
@@ -118,7 +118,7 @@ def test_linear_of_int4_weights(activation: bool) -> None:
     check_calls(kernel, *(calls.linear_int4(*size, activation=activation) for size in sizes))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("weights", "block_K"), [("int4", 32), ("int4", 64), ("fp4", 64)])
 def test_linear_int4_prefill(target: str, weights: str, block_K: int) -> None:  # noqa: N803
@@ -170,14 +170,14 @@ def test_gemv(check: bool) -> None:
     check_calls(kernel, *(calls.gemv(*size) for size in ((16, 512), (13, 1000), (1, 1), (9, 257))))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("batch", "seqlen", "heads"), [(1, 256, 2), (2, 512, 1), (1, 384, 1)])
 def test_chunk_state(batch: int, seqlen: int, heads: int, target: str) -> None:
     check_calls(load("chunk_state.py", check=True, target=target, **MAMBA), calls.chunk_state(batch, seqlen, heads))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("batch", "seqlen", "heads"), [(1, 256, 2), (2, 128, 1), (1, 200, 1)])
 def test_chunk_scan(batch: int, seqlen: int, heads: int, target: str) -> None:

@@ -121,7 +121,7 @@ def test_float8_with_scales(bindings: dict[str, object]) -> None:
         assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("programs", [1, 3, 50])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "cuda:sm_100a"])
 def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
@@ -165,7 +165,7 @@ def test_tiles_that_fill_no_wave_are_cut(programs: int, transposed: bool) -> Non
         assert_clean(kernel)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("programs", [1, 5])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_stream_k_adds_to_what_c_holds(programs: int, target: str) -> None:
@@ -185,7 +185,7 @@ def test_stream_k_adds_to_what_c_holds(programs: int, target: str) -> None:
 NF4 = np.linspace(-1, 1, 16) ** 3  # any table will do
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("form", ["gemm", "gemv"])
 @pytest.mark.parametrize(
     ("weights", "dtype", "target"), [("fp4", "float16", "cuda:sm_80"), ("nf4", "bfloat16", "cuda:sm_90a")]
@@ -206,7 +206,7 @@ def test_weights_of_four_bits(weights: str, dtype: str, target: str, form: str) 
         assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("group", "zeros"), [(None, ""), (32, "uint8"), (64, "float16")])
 @pytest.mark.parametrize("partial", ["float16", "float32"])
 def test_rows_times_integers_of_four_bits(group: int | None, zeros: str, partial: str) -> None:

@@ -84,7 +84,7 @@ WIDE = [
 ]
 
 
-@pytest.mark.sweep("operand", "ta", "tb")
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("operand", "accumulator", "numpy", "ta", "tb"),
     [(*kinds, *order) for number, kinds in enumerate(WIDE) for order in ORDERS[number % 2 :]],
@@ -144,7 +144,7 @@ def test_a_product_that_is_less_than_an_instruction_is_multiplied_by_each_thread
     np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("policy", ["Square", "FullRow"])
 @pytest.mark.parametrize(("in_registers", "tb"), [("B", False), ("B", True), ("AB", True), ("A", False)])
 def test_operands_in_registers(in_registers: str, tb: bool, policy: str, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def operands(m: int = 200, n: int = 72, k: int = 120) -> tuple[np.ndarray, np.nd
     return a, b
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("producer", "consumers"), [("0", "1, 2"), ("2", "0, 1"), ("1", "2, 3")])
 @pytest.mark.parametrize("inside", [True, False], ids=["by the group", "by all"])
 def test_one_group_loads_for_one_twice_as_large(producer: str, consumers: str, inside: bool, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_one_group_loads_for_one_twice_as_large(producer: str, consumers: str, i
     assert "sync_block" not in kernel.source.partition("blockIdx.y;")[2], "the user's barriers are enough"
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize("other", ["1", "1, 2"], ids=["of one size", "of two sizes"])
 def test_a_group_keeps_its_fragment_while_another_writes_one_of_that_name(
@@ -118,7 +118,7 @@ def test_a_group_keeps_its_fragment_while_another_writes_one_of_that_name(
     np.testing.assert_array_equal(kept, 2 * a)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("split", "threads"), [(64, 192), (128, 192), (32, 128)])
 def test_branches_of_unequal_shares(target: str, split: int, threads: int, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ def load(name: str, kernel: str | None = None, target: str = "hip:gfx942", **bin
     return tile2cu.load(EXAMPLES / name, kernel, target=target, device="cpu", check=True, options=options, **bindings)
 
 
+@pytest.mark.sweep(cases=3)
 @pytest.mark.parametrize("example", RAGGED, ids=str)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_example(chip: str, example: Example) -> None:
@@ -33,6 +34,7 @@ def test_example(chip: str, example: Example) -> None:
 FEW = ("dequant_gemv", "linear_attention")
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("case", [case for case in MORE if ALL_CHIPS or str(case) in FEW], ids=str)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_more_examples(chip: str, case: Case) -> None:
@@ -42,7 +44,7 @@ def test_more_examples(chip: str, case: Case) -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep("target", "instruction")
+@pytest.mark.sweep(cases=6)
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
 def test_product(target: str, product: Product, instruction: str, tmp_path: Path) -> None:
     """The same as on the simulator (tests/amdgcn/test_products.py)."""
@@ -52,6 +54,7 @@ def test_product(target: str, product: Product, instruction: str, tmp_path: Path
     assert chosen == {instruction}
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
 def test_products_read_shared_memory_without_conflicts(chip: str) -> None:
     """As the simulator counts them (tests/amdgcn/test_products.py): rows of K and rows across K, 16 bytes a lane."""
@@ -84,6 +87,7 @@ def test_product_of_8_bit_floats(tmp_path: Path) -> None:
     assert "gfx950 multiplies float8_e4m3fnuz as float16, which holds its values exactly" in other.source
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("stages", [2, 3])
 def test_pipelined_gemm(stages: int) -> None:
     kernel = load("gemm_relu.py", block_M=64, block_N=64, num_stages=stages)
@@ -117,6 +121,7 @@ def wave(M, K, threads, rows=16):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("threads", "rows", "whole"), [(32, 16, 64), (96, 32, 128)])
 def test_parts_of_waves_are_rounded_up(threads: int, rows: int, whole: int, tmp_path: Path) -> None:
     path = tmp_path / "wave.py"

@@ -150,7 +150,7 @@ COMPUTED = FROM_REGISTERS.replace(
 )
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("second", [FROM_SHARED, FROM_REGISTERS, COMPUTED], ids=["shared", "registers", "computed"])
 @pytest.mark.parametrize("length", [64, 128, 150])
 def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> None:

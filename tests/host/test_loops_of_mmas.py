@@ -36,7 +36,7 @@ def program_of(kernels: dict[str, tuple[str, str]], target: str) -> Program:
     return program
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 @pytest.mark.parametrize("group", GROUPS)
 def test_loops_equal_the_interpreter(group: str, target: str, tmp_path: Path) -> None:

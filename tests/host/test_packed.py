@@ -51,7 +51,7 @@ PRODUCT = """
 """
 
 
-@pytest.mark.sweep(pairs=True)
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("ta, tb", [(False, True), (False, False), (True, True)])
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
@@ -139,7 +139,7 @@ def casts_to_memory(dtype: str, rows: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("rows", ["fragment", "shared", "loop"])
 def test_casts_to_memory(dtype: str, rows: str, tmp_path: Path) -> None:

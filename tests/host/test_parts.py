@@ -69,7 +69,7 @@ def test_what_is_private_is_not_reduced_into_a_tile(tmp_path: Path) -> None:
         load_body(tmp_path, statements, 'Y: T.Tensor((1,), "float32")')
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("rows", "columns"), [((8, 24), (0, 16)), ((0, 40), (3, 20)), ((39, 40), (0, 24))])
 @pytest.mark.parametrize(("dim", "reverse"), [(0, False), (1, True)])
 def test_a_part_of_a_shared_tile_is_scanned_where_it_lies(

@@ -29,7 +29,7 @@ def table(arrays: list[np.ndarray], dtype: type = np.int64) -> np.ndarray:
     return np.array([array.ctypes.data for array in arrays], dtype)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 def test_products_of_groups(stages: int, target: str, tmp_path: Path) -> None:

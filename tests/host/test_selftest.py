@@ -112,6 +112,7 @@ def build(
     return folder / "test"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("name", "target", "bindings"),
     [
@@ -143,6 +144,7 @@ def test_a_test_whose_sizes_are_all_compiled_in(gxx: str, tmp_path: Path) -> Non
 LARGE: Mapping[str, object] = {"M": 2048, "N": 2048, "K": 32}
 
 
+@pytest.mark.sweep("status")
 @pytest.mark.parametrize(
     ("change", "status"),
     [
@@ -176,6 +178,7 @@ def doubled(M, N):
 """
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("name", "target", "bindings", "change"),
     [
@@ -220,6 +223,7 @@ def test_a_few_blocks_of_another_order_or_of_clusters_run(
 SPLIT: Mapping[str, object] = {"M": 2048, "N": 2048, "K": 128}
 
 
+@pytest.mark.sweep("status")
 @pytest.mark.parametrize(
     ("change", "status"),
     [
@@ -242,6 +246,7 @@ def test_a_few_blocks_of_each_of_two_launches_run(gxx: str, tmp_path: Path, chan
 DECODED: Mapping[str, object] = {"batch": 16, "kv_heads": 8, "group": 4, "max_len": 512, "dim": 64, "num_split": 4}
 
 
+@pytest.mark.nightly
 def test_a_few_blocks_of_decoding_in_parts_run(gxx: str, tmp_path: Path) -> None:
     program = build(gxx, tmp_path, EXAMPLES / "flash_decoding.py", "cuda:sm_80", DECODED)
     done = subprocess.run([program], capture_output=True, text=True)
@@ -304,7 +309,7 @@ def packed(A: T.Tensor((M, K), "{dtype}"), B: T.Tensor((N, K), "{dtype}"), C: T.
 WITHOUT = "#include <tl/tl.h> -> #define TL_WITHOUT_INT4_PRODUCTS\n#include <tl/tl.h>"
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
 @pytest.mark.parametrize(("target", "change"), [("cuda:sm_80", ""), ("cuda:sm_90a", WITHOUT)])
 def test_elements_of_4_bits(gxx: str, tmp_path: Path, dtype: str, target: str, change: str) -> None:

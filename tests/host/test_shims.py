@@ -120,6 +120,7 @@ def test_dlpack(gxx: str, tmp_path: Path) -> None:
     assert call(tensor(arrays[0], 2, [64, 1]), w, s, y) == 0
 
 
+@pytest.mark.nightly
 def test_tvm_ffi(gxx: str, tmp_path: Path) -> None:
     tvm_ffi = pytest.importorskip("tvm_ffi")
     folder = Path(tvm_ffi.__file__).parent
@@ -135,6 +136,7 @@ def test_tvm_ffi(gxx: str, tmp_path: Path) -> None:
             run(tvm_ffi.from_dlpack(wrong), w, s, y)
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("torch")
 def test_pybind11(gxx: str, tmp_path: Path) -> None:
     pybind11 = pytest.importorskip("pybind11")
@@ -168,6 +170,7 @@ def jax_operator(gxx: str, folder: Path, includes: list[str]) -> Any:
     return call
 
 
+@pytest.mark.nightly
 def test_jax(gxx: str, tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
     call = jax_operator(gxx, tmp_path, [])

@@ -12,7 +12,7 @@ from tests.host.kernels import load_body
 RNG = np.random.default_rng(4)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("less", [0, 8, 15])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_nibbles_less_a_number(dtype: str, less: int, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ _DECODED = {
 }
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("decoded", _DECODED)
 @pytest.mark.parametrize("threads", [64, 128])
 def test_numbers_of_4_bits_become_a_register_operand(threads: int, decoded: str, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def values() -> np.ndarray:
     return np.arange(64 * 32, dtype=np.float32).reshape(64, 32)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("body", "outside"), [(body, outside) for body, _, outside in FAULTS])
 def test_an_index_that_leaves_its_tile_is_reported(body: str, outside: str, target: str, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_an_index_that_leaves_its_tile_is_reported(body: str, outside: str, targ
     assert "# reads" in str(found.value) or "# writes" in str(found.value), "the line of the access is shown"
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("body", "inside"), [(body, inside) for body, inside, _ in FAULTS])
 def test_indices_that_stay_in_their_tile_are_silent(body: str, inside: str, target: str, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def test_an_unchanged_program_runs_to_its_own_asserts() -> None:
     assert "says nothing about a GPU" in found.stderr
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("name", ["elementwise", "layouts", "rows", "splitk"])
 def test_programs_run_on_the_cpu_engine(name: str) -> None:
     """Unmodified: factories, macros, dataclasses, tuning, atomics, profilers and layouts of the host."""

@@ -81,7 +81,7 @@ def test_accumulators_that_are_cleared_are_rescaled_in_silence(target: str, tmp_
     np.testing.assert_array_equal(sound(np.ones((64, 64), np.float16)), np.full((64, 64), 96, np.float32))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("cleared", [{"first": "T.clear(C_local)"}, {"clear": ", clear_accum=k == 0"}])
 def test_accumulators_that_are_cleared_are_not(target: str, cleared: dict[str, str], tmp_path: Path) -> None:

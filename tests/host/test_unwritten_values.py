@@ -111,7 +111,7 @@ def found(small: Kernel, dtype: str) -> None:
     assert "# stores" in str(error.value), "the line of the store is shown"
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("fault", FAULTS)
@@ -150,7 +150,7 @@ def test_a_conversion_does_not_hide_that_nothing_wrote_a_value(wide: str, narrow
     found(kernel(tmp_path, "cuda:sm_80", CONVERTED, narrow, wide=wide, narrow=narrow), narrow)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_rows_that_nothing_wrote_and_no_result_needs_are_not_reported(dtype: str, target: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.host.kernels import load_body
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     "update",
     ["S[7] = S[7] + total[0] * 2.0", "S[7] += total[0] * 2.0", "S[at[0]] = total[0] * 2.0 + S[7]"],

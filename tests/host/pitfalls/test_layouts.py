@@ -67,7 +67,7 @@ def test_a_sum_over_the_middle_dimension_meets_a_tile_of_its_own(tmp_path: Path)
     np.testing.assert_allclose(kernel(x), whole.sum(axis=1) / x, rtol=1e-6)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("shape", [(1, 32), (1, 1), (2, 128), (3, 5)])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_fewer_elements_than_threads_are_reduced(shape: tuple[int, int], dim: int, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.host.kernels import load_body
 from tests.host.pitfalls.inputs import TARGETS, integers
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @TARGETS
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_a_turn_copies_one_operand_and_loops_over_the_other(target: str, stages: int, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ ONE_TURN = """T.copy(A[0, {start}], A_shared)
         """
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @TARGETS
 @pytest.mark.parametrize(
     ("first", "second"), [(0, 1), (1, 0), (2, 3), (0, 2), (3, None), (None, 3)], ids=lambda stages: str(stages)
@@ -138,7 +138,7 @@ TILES = [
 ]
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=3)
 @pytest.mark.parametrize(("shape", "blocks", "group"), TILES)
 def test_every_tile_has_its_turn(shape: tuple[int, ...], blocks: int, group: str, tmp_path: Path) -> None:
     """In order: panels of as many places along the last dimension, and all others in each."""

@@ -11,7 +11,7 @@ from tests.host.pitfalls.inputs import integers
 from tile2cu.core.errors import Tile2CuError
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("kind", ["absmax", "abssum"])
 @pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64", "int32", "float16"])
 def test_magnitudes_of_unsigned_numbers_are_the_numbers(kind: str, dtype: str, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_products_of_four_bytes_take_signed_bytes(types: tuple[str, str], tmp_pa
         load_body(tmp_path, statements, f'Y: T.Tensor((1,), "{types[1]}")')
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("kind", ["sum", "max", "min"])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_several_reductions_share_a_barrier_or_not(kind: str, batch: int, tmp_path: Path) -> None:
