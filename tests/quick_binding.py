@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.built import built
 from tile2cu_runtime import binding, cache, paths
-from tile2cu_runtime.compile import OBJECT, Build, run_compiler
+from tile2cu_runtime.compile import OBJECT, Build, precompiled_headers, run_compiler
 from tile2cu_runtime.spec import Manifest, TensorArgument
 
 _LIBRARY = "kernel.so"
+_INCLUDED = re.compile(rb"^#include (.*)$", re.MULTILINE)
+_ELSEWHERE = re.compile(rb'<(?!tl/)')  # headers that may need what the precompiled one leaves out
 _NUMBERS = {
     "bool": ctypes.c_bool,
     **{f"int{bits}": getattr(ctypes, f"c_int{bits}") for bits in (8, 16, 32, 64)},
@@ -119,6 +122,18 @@ def engine_memory() -> EngineMemory:
     return EngineMemory(alloc, free)
 
 
+def compile_command(manifest: Manifest, build: Build, temporary: Path, place: Path) -> tuple[str, ...]:
+    """As the binding's; groups of 128 threads, which most sources with groups have, have a precompiled header, too."""
+    command = binding.compile_command(manifest, build, temporary, place, device="cpu")
+    source = (temporary / manifest.text_file).read_bytes()
+    defined = re.findall(rb"^#define (TL_\w+) (.*)$", source, re.MULTILINE)
+    if defined != [(b"TL_GROUP", b"128")] or manifest.needs or any(map(_ELSEWHERE.match, _INCLUDED.findall(source))):
+        return command
+    compiler = build.compile[0]
+    of_groups = replace(build, compile=(compiler, *build.compile[1:3], "-DTL_GROUP=128", *build.compile[3:]))
+    return (compiler, *command[1:3], "-DTL_GROUP=128", *command[3:], *precompiled_headers(of_groups))
+
+
 def link(folder: Path, entry: str) -> Path:
     """The object of a kernel in a folder as a library. What it calls is the engine's, or the engine's libraries'."""
     # A real __dso_handle is in g++'s crtbeginS.o, which needs g++'s driver for 15 ms; ctypes unloads no library.
@@ -149,7 +164,7 @@ def quick_library(manifest: Manifest, folder: Path, build: Build, *, device: str
     def make(temporary: Path, place: Path) -> None:
         for name, content in sources.items():
             (temporary / name).write_bytes(content)
-        command = binding.compile_command(manifest, build, temporary, place, device=device)
+        command = compile_command(manifest, build, temporary, place)
         run_compiler(command, temporary, f"the emitted source {manifest.text_file}")
         link(temporary, manifest.entry)
         (temporary / OBJECT).unlink()

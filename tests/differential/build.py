@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.quick_binding import QuickLibrary, link
+from tests.quick_binding import QuickLibrary, compile_command, link
 from tile2cu.emitter import Emitted
-from tile2cu_runtime import binding
 from tile2cu_runtime.compile import host_build, run_compiler
 from tile2cu_runtime.engine import EngineOptions, load_engine
 from tile2cu_runtime.kernel import Kernel, Run
@@ -21,7 +20,7 @@ def quick_load(emitted: Emitted, folder: Path, schedules: tuple[str, ...]) -> Ke
     manifest = read_manifest(next(folder.glob("*.json")))
     assert not manifest.workspace, "programs with workspaces take the runtime's own way"
     build = host_build(manifest.text_file, check=True, warp_size=manifest.warp_size)
-    run_compiler(binding.compile_command(manifest, build, folder, folder, device="cpu"), folder, manifest.text_file)
+    run_compiler(compile_command(manifest, build, folder, folder), folder, manifest.text_file)
     load_engine()
     library = QuickLibrary(
         folder=folder, module=manifest.entry, path=link(folder, manifest.entry), seconds=0.0, manifest=manifest
