@@ -10,8 +10,6 @@ import pytest
 
 from tests.host.shims import EXAMPLES, build, torch_include, torch_link
 
-pytestmark = pytest.mark.binding
-
 
 def example(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / "interop" / f"{name}.py")
@@ -21,6 +19,7 @@ def example(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.binding
 @pytest.mark.nightly  # Inductor compiles for half a minute
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("operator", ["python", "library"])

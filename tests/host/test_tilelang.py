@@ -18,7 +18,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu_runtime.errors import ArgumentError
 
 PROGRAMS = Path(__file__).with_name("tilelang_programs") / "kernels"
-pytestmark = [pytest.mark.needs("g++", "torch"), pytest.mark.binding]
+pytestmark = pytest.mark.needs("g++", "torch")
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,17 @@ def factories() -> ModuleType:
 
 
 def test_an_unchanged_program_runs_to_its_own_asserts() -> None:
-    command = [sys.executable, "-m", "tile2cu.tilelang", "--device", "cpu", str(PROGRAMS / "eager.py"), "--m", "64"]
-    found = subprocess.run(command, capture_output=True, text=True)
+    found = run("--device", "cpu", PROGRAMS / "eager.py", "--m", "64")
     assert found.returncode == 0, found.stderr
     assert "all checks passed" in found.stdout and "latency: " in found.stdout
     assert found.stderr.count('"tl.enable_fast_math" has no effect') == 1
     assert "says nothing about a GPU" in found.stderr
+
+
+def test_the_command_is_a_module() -> None:
+    command = [sys.executable, "-m", "tile2cu.tilelang", "--help"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 0 and "python -m tile2cu.tilelang" in found.stdout, found.stderr
 
 
 @pytest.mark.sweep(cases=1)

@@ -44,7 +44,7 @@ def one_size(n):
                 B[i] = A[i]
     return main
 """
-pytestmark = [pytest.mark.needs("g++", "torch"), pytest.mark.binding]
+pytestmark = pytest.mark.needs("g++", "torch")
 
 
 @pytest.fixture(scope="module")
