@@ -220,8 +220,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nightly: skip without --nightly; .ci/nightly runs them")
     config.addinivalue_line(
         "markers",
-        "sweep(name, ..., pairs=False, every=None, cases=None): without --nightly a sample of the cases: with each value "
-        "of these parameters (of all), or each pair; or one in `every`; or so many `cases`, other ones for each test",
+        "sweep(name, ..., pairs=False, every=None, cases=None): without --nightly a sample of the cases: with each "
+        "value of these parameters (of all), or each pair; or one in `every`; or so many `cases`, from another one on "
+        "for each test",
     )
     required()
 
@@ -264,8 +265,8 @@ def sample(cases: list[pytest.Function]) -> list[pytest.Function]:
     of all, is in one of them; with `pairs`, each two values of two parameters. With `cases`, so many of them, from a
     place on that the test's name gives: tests of the same targets take different ones.
 
-    Otherwise always the case with most that no case before it has; of such the one whose values are the rarest so far, so that
-    all parameters vary.
+    Otherwise always the case with most that no case before it has; of such the one whose values are the rarest so far,
+    so that all parameters vary.
     """
     mark = cases[0].get_closest_marker("sweep")
     assert mark is not None

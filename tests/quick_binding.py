@@ -24,7 +24,7 @@ from tile2cu_runtime.spec import Manifest, TensorArgument
 
 _LIBRARY = "kernel.so"
 _INCLUDED = re.compile(rb"^#include (.*)$", re.MULTILINE)
-_ELSEWHERE = re.compile(rb'<(?!tl/)')  # headers that may need what the precompiled one leaves out
+_ELSEWHERE = re.compile(rb"<(?!tl/)")  # headers that may need what the precompiled one leaves out
 _NUMBERS = {
     "bool": ctypes.c_bool,
     **{f"int{bits}": getattr(ctypes, f"c_int{bits}") for bits in (8, 16, 32, 64)},

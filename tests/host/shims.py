@@ -8,7 +8,8 @@ from pathlib import Path
 from tile2cu.api import emit_text
 from tile2cu.core.origin import EmitOptions
 from tile2cu.targets import find
-from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.compile import Build, host_flags, precompiled_headers
+from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.engine import load_engine
 from tile2cu_runtime.paths import headers_dir
 
@@ -46,6 +47,15 @@ def build(
         subprocess.run(command, cwd=folder, check=True)
     subprocess.run([gxx, "-shared", *objects, str(load_engine().path), *link, "-o", name], cwd=folder, check=True)
     return folder / name
+
+
+def compiled(gxx: str, source: Path) -> str:
+    """The object of an emitted source or dispatch, in its folder: without optimisations, and with no warning."""
+    command = (gxx, "-x", "c++", *host_flags(check=False), "-O0", "-I", str(headers_dir()))
+    library = precompiled_headers(Build(compile=command, link=(), identity=find_gxx().version))
+    output = f"{source.stem}.o"
+    subprocess.run([*command, *library, "-Werror", "-c", source.name, "-o", output], cwd=source.parent, check=True)
+    return output
 
 
 def torch_include() -> Path:

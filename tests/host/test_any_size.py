@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests.host.shims import compiled
 from tile2cu.choosing import family_of, fastest
 from tile2cu.cli import main
 from tile2cu.targets import SM90A
 from tile2cu_runtime import LaunchError
-from tile2cu_runtime.compile import host_flags
 from tile2cu_runtime.engine import load_engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,11 +64,8 @@ def test_a_vendored_pair_under_one_launcher(gxx: str, tmp_path: Path) -> None:
     assert main([str(EXAMPLES / "gemm_relu.py"), "--target", "cuda:sm_90a", "--any-size", "-o", str(tmp_path)]) == 0
     dispatch = (tmp_path / "gemm_relu_dispatch.cpp").read_text(encoding="utf-8")
     assert "Sizes: K and N in multiples of 8, for TMA; others are for the entries below." in dispatch
-    objects = []
-    for source in sorted(path for path in tmp_path.iterdir() if path.suffix in (".cu", ".cpp")):
-        objects.append(f"{source.stem}.o")
-        command = [gxx, "-x", "c++", *host_flags(check=False), "-O0", f"-I{ROOT / 'headers'}", "-c"]
-        subprocess.run([*command, source.name, "-o", objects[-1]], cwd=tmp_path, check=True)
+    sources = sorted(path for path in tmp_path.iterdir() if path.suffix in (".cu", ".cpp"))
+    objects = [compiled(gxx, source) for source in sources]
     link = [gxx, "-shared", *objects, str(load_engine().path), "-o", "gemm.so"]
     subprocess.run(link, cwd=tmp_path, check=True)
     library = ctypes.CDLL(str(tmp_path / "gemm.so"))

@@ -35,6 +35,7 @@ def test_old_values_number_what_is_kept(memory: str, tmp_path: Path) -> None:
     assert "previous = tl::atomic_add(" in kernel.source
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int16", "int32", "uint32", "int64"])
 def test_every_type_gives_its_old_value(dtype: str, tmp_path: Path) -> None:
     statements = """

@@ -18,7 +18,7 @@ def random(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("window", "target"), [(1, {}), (70, {}), (70, HOPPER), (0, HOPPER)])
 def test_attention_of_groups_in_a_window(window: int, target: dict[str, object]) -> None:
     kernel = load("attention.py", dim=64, group=2, is_causal=True, window=window, **target)
@@ -198,6 +198,7 @@ def test_attention_forward_and_backward(causal: bool, target: str, dim: int) -> 
     assert backward.report is not None and not backward.report.findings
 
 
+@pytest.mark.nightly
 def test_keys_past_the_end_leave_no_trace_in_dq() -> None:
     """Their probabilities, exp of minus a very negative logarithm, would be infinite."""
     kernel = load("attention_backward.py", "attention_backward", dim=64)

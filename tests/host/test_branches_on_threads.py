@@ -75,6 +75,7 @@ def test_equal_shares_are_groups(tmp_path: Path) -> None:
     assert body.count("tl::sync_block();") == 2  # the tiles were written; they are written again
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_unequal_shares_of_nothing_but_tiles_are_run_by_all(target: str, tmp_path: Path) -> None:
     statements = """
@@ -255,6 +256,7 @@ def halves(M):
     np.testing.assert_array_equal(kernel(x), turned[:, ::-1].reshape(128, 64))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_shares_that_overlap_do_what_single_threads_do_beside_tiles(target: str, tmp_path: Path) -> None:
     """Operations on tiles are done by all, in loops, too; the other statements by those who come."""
@@ -513,6 +515,7 @@ FOR = """for at in T.serial(tx, n, threads):
                     T.atomic_add(counts[X[at] & 255], 1)"""
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("loop", [WHILE, FOR], ids=["while", "for"])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_a_barrier_for_a_loop_that_diverges_is_before_it(loop: str, target: str, tmp_path: Path) -> None:

@@ -448,6 +448,7 @@ def test_stores_by_hand_stay_in_flight_for_a_turn(read: bool, tmp_path: Path) ->
     assert ("block_tma_store_wait_read<0>" in body) is read and "Y_data" not in body
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("written", "instead", "finding"),
     [
@@ -488,6 +489,7 @@ def test_columns_of_a_tile_that_tma_loaded_are_stored_in_two_groups(tmp_path: Pa
     assert "tl::fence_async_proxy" not in kernel.source.partition("__global__")[2]
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("chip", ["cuda:sm_90a", "cuda:sm_100a"])
 def test_the_result_of_a_pipelined_product_leaves_by_hand(chip: str, tmp_path: Path) -> None:
     statements = """

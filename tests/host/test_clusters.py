@@ -176,6 +176,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_engine_finds_a_copy_that_is_not_ordered(fault: str, tmp_path: Path) -> None:
     meets, message = FAULTS[fault]
@@ -196,6 +197,7 @@ for k in T.serial(T.ceildiv(M, 32)):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("mask", [0b0011, 0b1010, 0b1111, 0b0001])
 def test_one_block_loads_for_several(mask: int, tmp_path: Path) -> None:
     params = 'A: T.Tensor((M, N), "float16"), B: T.Tensor((M, N), "float16")'
@@ -351,6 +353,7 @@ MUTATIONS = {
 }
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_the_engine_finds_what_is_wrong_with_a_shared_ring(mutation: str, tmp_path: Path) -> None:
     before, after, match = MUTATIONS[mutation]

@@ -64,7 +64,7 @@ def test_gemm_of_other_types(dtype: str, accumulator: str, numpy: object, tmp_pa
     np.testing.assert_array_equal(kernel(a, b).astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_89", "cuda:sm_90a"])
 @pytest.mark.parametrize("numpy", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
 def test_gemm_of_8_bit_floats(numpy: type, target: str, tmp_path: Path) -> None:
@@ -367,6 +367,7 @@ def test_a_row_value_is_stored_once_though_many_threads_hold_it(tmp_path: Path) 
     np.testing.assert_array_equal(kernel(x), x.sum(axis=1) * 0.5)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("order", ["row", "col"])
 def test_swizzled_block_order_changes_no_result(order: str, tmp_path: Path) -> None:
     statements = f"""
@@ -428,6 +429,7 @@ def test_a_pipelined_tile_that_is_read_after_its_loop_holds_the_last_turns(tmp_p
     np.testing.assert_array_equal(kernel(a), sums * wide[:32, 96:])
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("target", "factor"), [("cuda:sm_80", 2), ("cuda:sm_90a", 3), ("hip:gfx950", 5)])
 def test_what_a_file_asks_of_its_target(target: str, factor: int, tmp_path: Path) -> None:
     """The file names another chip; text and answer are for the one that is asked for."""
@@ -520,6 +522,7 @@ kernel = outer(3)("large")
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("op", ["max", "sum"])
 def test_python_around_a_kernel(op: str, tmp_path: Path) -> None:
     path = tmp_path / "nested.py"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.host.shims import compiled
 from tile2cu import Dispatch, Entry, dispatch
 from tile2cu.project.job import Job
-from tile2cu_runtime.compile import host_flags
 from tile2cu_runtime.engine import load_engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,11 +28,8 @@ GEMM = Dispatch(
 def build(gxx: str, folder: Path, files: Mapping[str, str]) -> ctypes.CDLL:
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    objects = []
-    for source in sorted(path for path in folder.iterdir() if path.suffix in (".cu", ".cpp")):
-        objects.append(f"{source.stem}.o")
-        command = [gxx, "-x", "c++", *host_flags(check=False), "-O0", "-Werror", f"-I{ROOT / 'headers'}", "-c"]
-        subprocess.run([*command, source.name, "-o", objects[-1]], cwd=folder, check=True)
+    sources = sorted(path for path in folder.iterdir() if path.suffix in (".cu", ".cpp"))
+    objects = [compiled(gxx, source) for source in sources]
     subprocess.run([gxx, "-shared", *objects, str(load_engine().path), "-o", "gemm.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "gemm.so"))
 

@@ -186,6 +186,7 @@ def test_parts_of_tensors_and_of_tiles_are_copied_as_far_as_a_run_tells(target: 
     np.testing.assert_array_equal(kernel(x, ends), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("tile", "fragment"), [((1, 8, 24), (1, 8, 24)), ((8, 24), (8, 1, 24)), ((8, 24), (1, 8, 24))])
 def test_a_fragment_may_have_dimensions_of_one_that_a_tile_has_not(
     tile: tuple[int, ...], fragment: tuple[int, ...], tmp_path: Path

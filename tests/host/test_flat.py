@@ -85,6 +85,7 @@ ONE = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     "lines",
     [

@@ -93,6 +93,7 @@ def hello():
     assert "hello = 3" in capfd.readouterr().out
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("vector", [1, 2], ids=["elements", "vectors"])
 def test_a_choice_between_a_value_and_infinity(dtype: str, vector: int, tmp_path: Path) -> None:
@@ -174,6 +175,7 @@ def f(A, B, n):
     np.testing.assert_array_equal(b, 2 * a)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("result", ["main, blocks", "(blocks, 'rows', main)", "apply_simplify(main)"])
 def test_a_factory_returns_more_than_the_kernel(result: str, tmp_path: Path) -> None:
     text = f"""
@@ -477,6 +479,7 @@ def chain(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
     assert tolerance(program, {"A": np.zeros(64)}).length == 2000
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_a_table_that_a_parallel_loop_reads_decides_about_iterations(target: str, tmp_path: Path) -> None:
     """Each thread has the whole table, so that all of the block take the same branches."""

@@ -90,9 +90,9 @@ def test_gemm_of_few_rows_in_parts_of_k(splits: int) -> None:
 @pytest.mark.parametrize(
     "tile",
     [
-        {"splits": 2, "num_stages": 5},
         {"splits": 3, "block_M": 192, "threads": 384},
         {"splits": 8, "block_M": 16, "block_N": 64, "threads": 128},
+        {"splits": 2, "num_stages": 5},
         {"splits": 1, "block_M": 64, "block_N": 64, "threads": 128},
     ],
     ids=str,

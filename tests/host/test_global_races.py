@@ -34,7 +34,7 @@ def run(small: Kernel, n: int) -> None:
     small(values, values.copy(), n)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("body", "kinds"),
@@ -54,6 +54,7 @@ def test_a_race_between_iterations_of_a_loop_is_reported(
     assert "# races" in str(found.value), "the line of the accesses is shown"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_threads_that_store_the_same_value_do_not_race(target: str, tmp_path: Path) -> None:
     run(kernel(tmp_path, target, SCATTERED.format(value="1.0")), 1)

@@ -78,6 +78,7 @@ def test_lengths_past_the_cache_read_zeros() -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_the_output_of_an_empty_sequence_is_zero(target: str) -> None:
     kernel = load("flash_decoding.py", dim=64, group=5, num_split=3, target=target)

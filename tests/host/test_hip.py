@@ -20,7 +20,7 @@ def load(name: str, kernel: str | None = None, target: str = "hip:gfx942", **bin
     return tile2cu.load(EXAMPLES / name, kernel, target=target, device="cpu", check=True, options=options, **bindings)
 
 
-@pytest.mark.sweep(cases=3)
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("example", RAGGED, ids=str)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_example(chip: str, example: Example) -> None:
@@ -34,7 +34,7 @@ def test_example(chip: str, example: Example) -> None:
 FEW = ("dequant_gemv", "linear_attention")
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", [case for case in MORE if ALL_CHIPS or str(case) in FEW], ids=str)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_more_examples(chip: str, case: Case) -> None:
@@ -44,7 +44,7 @@ def test_more_examples(chip: str, case: Case) -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep(cases=6)
+@pytest.mark.sweep(cases=4)
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
 def test_product(target: str, product: Product, instruction: str, tmp_path: Path) -> None:
     """The same as on the simulator (tests/amdgcn/test_products.py)."""
@@ -74,6 +74,7 @@ def test_products_read_shared_memory_without_conflicts(chip: str) -> None:
     assert len(reads) >= 2 and {read.worst_ways for read in reads} == {1}
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("tb", [False, True])
 def test_b_in_registers_goes_through_shared_memory(tb: bool, tmp_path: Path) -> None:
     kernel = Product(b_in_registers=True, tb=tb, dtype="bfloat16").check(tmp_path, "hip:gfx942", "cpu")

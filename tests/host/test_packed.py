@@ -243,7 +243,7 @@ def test_quantisation_to_four_bits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(unpacked(kernel(x), "float4_e2m1fn"), expected)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
 def test_single_elements_of_a_tensor(dtype: str, target: str, tmp_path: Path) -> None:

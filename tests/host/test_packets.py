@@ -12,7 +12,7 @@ RNG = np.random.default_rng(11)
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", NUMPY)
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 def test_small_integers_become_numbers_exactly(dtype: str, kind: str, tmp_path: Path) -> None:
@@ -82,6 +82,7 @@ def test_quotients_that_change_within_a_packet_are_taken_one_by_one(tmp_path: Pa
     assert "tl::floordiv" not in kernel.source
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("columns", [104, 105])
 def test_branches_are_of_packets_where_all_of_one_take_them(columns: int, tmp_path: Path) -> None:
     """ElementsTogether of 8 end where 104 columns do, and one starts at column 24; 105 columns end within a packet."""
@@ -112,7 +113,7 @@ def test_branches_are_of_packets_where_all_of_one_take_them(columns: int, tmp_pa
     )
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("channels", [24, 20])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_taps_of_a_convolution_are_gathered_in_packets_where_these_divide_the_channels(
@@ -168,6 +169,7 @@ def test_a_named_value_of_a_tensor_that_the_loop_writes_is_that_from_before(tmp_
     assert "before = tl::cast<tl::half>(X(" in kernel.source
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_functions_of_the_index_of_a_vector(target: str, tmp_path: Path) -> None:
     """Each argument of a function is a number for each element of a vector, the loop's index, too."""

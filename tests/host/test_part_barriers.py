@@ -46,6 +46,7 @@ def expected(x: np.ndarray, *arms: tuple[int, int]) -> np.ndarray:
     return s[::-1]
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(
     ("condition", "arms", "call"),
@@ -79,6 +80,7 @@ def test_lanes_of_a_wave_synchronise_on_amd(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, expected(x, (0, 40)))
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("target", "condition", "arms"),
     [

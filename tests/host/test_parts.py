@@ -16,6 +16,7 @@ def integers(*shape: int, dtype: object = np.float32) -> np.ndarray:
     return RNG.integers(-9, 10, shape).astype(dtype)
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("kind", "dtype", "expected"),
     [
@@ -110,6 +111,7 @@ def test_parts_are_reduced_into_parts(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("shape", [(64, 48), (33, 70)])
 def test_a_tile_becomes_the_transpose_of_another(shape: tuple[int, int], tmp_path: Path) -> None:
     m, n = shape
@@ -150,6 +152,7 @@ def test_a_kernel_without_a_grid_is_one_block(tmp_path: Path) -> None:
 HALVES = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0.49999997, 3.2, -3.7, 1e9], np.float32)
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -192,6 +195,7 @@ def test_a_loop_runs_over_a_part_of_a_fragment(tmp_path: Path) -> None:
     np.testing.assert_allclose(kernel(x), expected, rtol=1e-6)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("scope", ["shared", "fragment"])
 def test_a_copy_of_as_many_rows_as_a_run_tells(scope: str, tmp_path: Path) -> None:
     statements = f"""

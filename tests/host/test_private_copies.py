@@ -30,6 +30,7 @@ def scatter(n, k, h=128):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_rows_are_scattered(target: str, tmp_path: Path) -> None:
     path = tmp_path / "scatter.py"

@@ -35,7 +35,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("function", "storage", "bits"),
     [

@@ -142,7 +142,7 @@ def test_updates_of_a_part_of_a_reducer(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y[4], x[1])
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("update", ["best[{at}] = T.max(best[{at}], abs(L[i, j]))", "best[{at}] += L[i, j]"])
 def test_turns_that_meet_at_an_element_combine(update: str, dtype: str, tmp_path: Path) -> None:
@@ -164,6 +164,7 @@ def test_turns_that_meet_at_an_element_combine(update: str, dtype: str, tmp_path
     np.testing.assert_array_equal(np.asarray(kernel(x)).astype(np.float32), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("threads", [32, 256])
 def test_a_fragment_collects_along_what_it_has_no_dimension_for(threads: int, tmp_path: Path) -> None:
     """Of rows, under a condition, and of everything, beside other statements."""

@@ -323,6 +323,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("statement", TARGETS)
 def test_tensors_are_written_in_place(statement: str, tmp_path: Path) -> None:
     params = 'scale: T.Tensor((21, 13), "float32"), Y: T.Tensor((21, 13), "float32")'

@@ -113,6 +113,7 @@ def test_sums_of_which_only_the_total_is_read_take_any_products(less: int, tmp_p
     np.testing.assert_array_equal(kernel(a, x), weights @ a.astype(int) + 5 * 128)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("reader", ["T.reduce_sum(sums, total, dim=0)", "T.reduce_max(sums, total, dim=1)"])
 def test_sums_that_are_read_otherwise_take_their_own_products(reader: str, tmp_path: Path) -> None:
     extent = 128 if "dim=0" in reader else 16
@@ -262,7 +263,7 @@ def _sums(
     )
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("less", ["8", 'T.cast(Z[i, j // 32], "int32")'])
 def test_numbers_that_are_only_summed_stay_as_they_come_apart(dtype: str, less: str, tmp_path: Path) -> None:
@@ -329,6 +330,7 @@ def test_products_of_a_group_stay_in_their_thread(reduction: str, tmp_path: Path
     assert all(access.worst_ways == 1 for access in kernel.report.shared if "parallel" in access.place.text)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("columns", [8, 48, 320])
 def test_sums_of_halves_are_made_of_pairs(columns: int, tmp_path: Path) -> None:
     """Rows that leave lanes idle, and rows of several packets a lane; the half sums are exact here."""

@@ -42,6 +42,7 @@ def test_columns_first(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), x)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("stride", ["2", "S"])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_elements_with_gaps_between_them(stride: str, target: str, tmp_path: Path) -> None:

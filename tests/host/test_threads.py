@@ -33,6 +33,7 @@ def warps(x: np.ndarray) -> np.ndarray:
     return x.reshape(-1, 32)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
 def test_shuffles(dtype: str, tmp_path: Path) -> None:
     value = "T.shfl_xor(x, 5) + T.shfl_sync(x, tx % 7) - T.shfl_up(x, 3) + T.shfl_down(x, 4, 8)"
@@ -163,6 +164,7 @@ def test_the_reduction_over_a_thread_axis_that_gemv_kernels_write(combine: str, 
     np.testing.assert_array_equal(kernel(x), expected)
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(("threads", "axis"), [((2, 32), 1), ((3, 32), 0), ((8, 12), 1), ((64, 1), 0), ((4, 3), 0)])
 def test_the_reduction_over_threads_that_are_no_neighbours(threads: tuple[int, int], axis: int, tmp_path: Path) -> None:
     statements = """

@@ -117,7 +117,7 @@ def test_reductions_from_anywhere_to_anywhere_along_any_dimension(tmp_path: Path
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_rows_and_columns_of_a_product_are_summed_up(target: str, dim: int, tmp_path: Path) -> None:

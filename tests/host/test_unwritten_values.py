@@ -121,7 +121,7 @@ def test_a_value_that_nothing_has_written_is_reported_where_it_is_stored(
     found(kernel(tmp_path, target, FAULTS[fault], dtype), dtype)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("fault", FAULTS)
@@ -129,7 +129,7 @@ def test_values_that_were_written_are_stored_in_silence(fault: str, dtype: str, 
     run(kernel(tmp_path, target, FAULTS[fault], dtype, first="T.clear(taken)"), dtype)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["int32", "uint32"])
 def test_an_integer_that_nothing_has_written_is_reported_where_it_is_stored(

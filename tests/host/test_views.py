@@ -85,6 +85,7 @@ def test_tensors_in_another_shape_and_type(tmp_path: Path) -> None:
     np.testing.assert_array_equal(bits, x.view(np.uint16)[1::2])
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("shape", "to"), [((120,), (8, 15)), ((4, 6, 8), (24, 8))])
 def test_shared_tiles_in_another_shape(shape: tuple[int, ...], to: tuple[int, ...], tmp_path: Path) -> None:
     statements = f"""
@@ -253,6 +254,7 @@ def test_private_arrays_in_another_shape(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_body(tmp_path, statements, 'Y: T.Tensor((128, 3), "int32")')(), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("shape", ["8, 1, 64", "1, 8, 64"])
 def test_a_view_with_an_extent_of_one(shape: str, tmp_path: Path) -> None:
     """A fragment is only indexed by a loop's own variables: it runs over the dimension of one element, too."""
@@ -271,7 +273,7 @@ def test_a_view_with_an_extent_of_one(shape: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), abs(x).max(axis=1))
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("shape", [(64, 4, 32, 1), (8, 8, 4, 32)], ids=["one element deep", "four dimensions"])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_a_product_in_a_shape_of_four_dimensions(shape: tuple[int, ...], target: str, tmp_path: Path) -> None:
@@ -308,6 +310,7 @@ def test_a_product_in_a_shape_of_four_dimensions(shape: tuple[int, ...], target:
         assert "view_staged" not in kernel.source
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("last", [8, 5])
 def test_loops_over_four_dimensions(last: int, tmp_path: Path) -> None:
     statements = f"""

@@ -22,7 +22,7 @@ GUARDED = {
 }
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 @pytest.mark.parametrize("name", GUARDED)
 def test_no_guard_that_overflows_is_believed(name: str, target: str, tmp_path: Path) -> None:
@@ -42,6 +42,7 @@ def test_results_of_guards_that_do_not_overflow(tmp_path: Path) -> None:
         np.testing.assert_array_equal(kernel(x, n, 0), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_index_of_64_bits_that_no_int_holds_is_out_of_bounds(target: str, tmp_path: Path) -> None:
     params = (

@@ -83,6 +83,7 @@ def test_threads_that_come_back_to_their_own_elements_need_no_barrier(
     assert kernel.source.count("tl::sync_threads();") == barriers
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(
     ("there", "barriers"), [("tx", 0), ("tx ^ 0", 0), ("(tx + 1) % 64", 1), ("tx // 2", 1), ("63 - (63 - tx)", 0)]
 )

@@ -27,7 +27,7 @@ def test_magnitudes_of_unsigned_numbers_are_the_numbers(kind: str, dtype: str, t
     assert kernel(x)[0] == (x.max() if kind == "absmax" else x.sum())
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int16", "int8"])
 @pytest.mark.parametrize("operator", ["+", "*"])
 def test_a_reduction_over_few_threads_of_any_width(dtype: str, operator: str, tmp_path: Path) -> None:
