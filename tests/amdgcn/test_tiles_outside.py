@@ -8,7 +8,7 @@ import pytest
 import tile2cu
 from tile2cu_runtime import Kernel
 
-pytestmark = pytest.mark.needs("ck")
+pytestmark = [pytest.mark.needs("ck"), pytest.mark.nightly]
 
 COPIES = """
 import tilelang
@@ -66,7 +66,7 @@ def product(M, N, K):
 FAR = (2**31 - 64, 2**31 - 1, 2**30, 2**24 + 8, 1000, -8, -200, -(2**30), -(2**31))
 
 
-@pytest.mark.parametrize("style", ["ck", pytest.param("tl", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("style", ["ck", "tl"])
 def test_no_element_of_them_is_copied(style: str, tmp_path: Path) -> None:
     """A table's starts, and an argument's, of rows and of columns, of loads and of stores.
 
@@ -86,7 +86,7 @@ def test_no_element_of_them_is_copied(style: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(e, expected, err_msg=f"{at}, {to_row}")
 
 
-@pytest.mark.parametrize("style", ["ck", pytest.param("tl", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("style", ["ck", "tl"])
 def test_no_element_of_them_is_prefetched(style: str, tmp_path: Path) -> None:
     """Also of windows that move by a tile per iteration, where the first tile may be far outside and the next not."""
     kernel = _loaded(PRODUCT, style, tmp_path)

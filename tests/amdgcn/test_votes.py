@@ -65,6 +65,7 @@ def check(kernel: Kernel, threads: int) -> None:
     assert kernel.report is not None and kernel.report.is_clean
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("threads", [64, 100, 256])
 @pytest.mark.parametrize("device", ["cpu", "sim"])
 def test_votes(device: str, threads: int, tmp_path: Path) -> None:
@@ -75,14 +76,16 @@ def test_votes(device: str, threads: int, tmp_path: Path) -> None:
     check(kernel, threads)
 
 
-@pytest.mark.parametrize("chip", ["gfx90a", "gfx950"])
+@pytest.mark.sweep(every=2)
+@pytest.mark.parametrize("chip", ["gfx950", "gfx90a"])
 def test_votes_of_other_targets(chip: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     require_compiler(chip, request)
     check(load(tmp_path, 192, "sim", chip), 192)
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("ck")
-@pytest.mark.parametrize("threads", [pytest.param(64, marks=pytest.mark.nightly), 256])
+@pytest.mark.parametrize("threads", [64, 256])
 def test_votes_in_ck_tile(threads: int, tmp_path: Path) -> None:
     check(load(tmp_path, threads, "sim", style="ck"), threads)
 

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.needs("ck")
 SOURCES = Path(__file__).resolve().parents[2] / "emitted/ck/gfx942"
 
 
-@pytest.mark.parametrize("name", ["gemm_relu", "attention"])
+@pytest.mark.sweep(every=3)
+@pytest.mark.parametrize("name", ["row_softmax", "gemm_relu", "attention"])
 def test_the_host_compiles_no_body(name: str, tmp_path: Path) -> None:
     """One that does not compile is added to."""
     text = (SOURCES / f"{name}.hip").read_text(encoding="utf-8")
