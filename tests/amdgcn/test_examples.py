@@ -11,12 +11,21 @@ from tests.host.example_calls import EXAMPLES, RAGGED, Example
 
 # gfx90a has its own MFMAs; what has no product compiles alike.
 ON_GFX90A = ("vector_add", "gemm_relu bfloat16", "attention")
+# A reduction, a product, one of numbers of 4 bits, two that share a loop: tests/host runs every example's text.
+EACH_TIME = {
+    ("gfx942", "row_softmax"), ("gfx942", "gemm_relu"), ("gfx942", "linear_int4 gelu"),
+    ("gfx942", "attention is_causal"), ("gfx90a", "gemm_relu bfloat16"),
+}  # fmt: skip
 CASES = [(chip, example) for chip in CHIPS for example in RAGGED]
 if "gfx90a" not in CHIPS:
     CASES += [("gfx90a", example) for example in RAGGED if str(example) in ON_GFX90A]
 
 
-@pytest.mark.parametrize(("chip", "example"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("chip", "example"),
+    [pytest.param(*case, marks=() if (case[0], str(case[1])) in EACH_TIME else pytest.mark.nightly) for case in CASES],
+    ids=str,
+)
 def test_example(chip: str, example: Example, request: pytest.FixtureRequest) -> None:
     require_compiler(chip, request)
     kernel = tile2cu.load(

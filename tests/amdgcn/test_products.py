@@ -14,7 +14,7 @@ from tile2cu_runtime.amdgcn import CodeObject
 from tile2cu_runtime.hip import CODE_OBJECT
 
 
-@pytest.mark.sweep("target", "instruction")
+@pytest.mark.sweep(every=4)  # tests/host runs the text of each, test_mfma.py each instruction
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
 def test_product(
     target: str, product: Product, instruction: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -103,7 +103,7 @@ def with_priority(folder: Path, priority: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("priority", [0, 2])
+@pytest.mark.parametrize("priority", [pytest.param(0, marks=pytest.mark.nightly), 2])
 def test_waves_at_a_product_go_first_where_asked(priority: int, tmp_path: Path) -> None:
     """All MFMAs of the code are between s_setprio and its end; without the wish there is none of either."""
     options = {"block_M": 64, "block_N": 64, "threads": 256}
