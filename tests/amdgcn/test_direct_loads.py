@@ -34,7 +34,7 @@ def assert_loads(kernel: Kernel, *, direct: bool) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("stages", [1, 3, *(pytest.param(each, marks=pytest.mark.nightly) for each in (2, 4))])
 def test_product(stages: int, device: str) -> None:
     """Each depth, with fewer turns than stages, too; ragged in all three sizes; rows that start anywhere are stored."""
     kernel = load("gemm_relu.py", device, block_M=64, block_N=64, block_K=32, threads=128, num_stages=stages)
@@ -107,6 +107,7 @@ def test_what_does_not_go_past_the_registers(tile: str, tensor: str, tmp_path: P
     np.testing.assert_array_equal(kernel(x), x[:, : int(cols)])
 
 
+@pytest.mark.sweep(every=4)  # by the CPU engine
 @pytest.mark.parametrize("stages", [2, 3])
 def test_a_missing_wait_is_found(stages: int, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers that wait for one tile less: the products meet bytes that have not come yet."""
