@@ -100,6 +100,7 @@ def test_headers_are_precompiled_once_for_launchers_and_for_kernels(tmp_path: Pa
     assert (tmp_path / CODE_OBJECT).is_file() and len({command[-1] for command in asks}) == len(asks) == 2
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
 def test_a_precompiled_header_changes_no_instruction(chip: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     require_compiler(chip, request)

@@ -70,6 +70,7 @@ def test_histogram(device: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, np.arange(16) + np.bincount(x, minlength=16))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_extremes(dtype: str, device: str, tmp_path: Path) -> None:
     params = f"X: T.Tensor((N,), {dtype!r}), Y: T.Tensor((2,), {dtype!r})"
@@ -79,6 +80,7 @@ def test_extremes(dtype: str, device: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, [x.max(), x.min()])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_tiles_meet_in_memory(dtype: str, device: str, tmp_path: Path) -> None:
     numpy = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)

@@ -1,4 +1,4 @@
-"""What comments state of MFMAs, accesses of LDS and waits, beside the instructions that clang emits for them."""
+"""What comments state of MFMAs, accesses of LDS, waits and registers, beside what clang emits."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from pathlib import Path
 import pytest
 
 from tests.amdgcn.build import run
+from tests.amdgcn.code import assert_no_spills
 from tests.amdgcn.test_stated_registers import EMITTED, ROOT
 from tile2cu_runtime.amdgcn import CodeObject
 from tile2cu_runtime.hip import CODE_OBJECT, code_object_commands
 
 
 @pytest.fixture(scope="module", params=EMITTED, ids=lambda path: str(path.relative_to(ROOT / "emitted")))
-def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[list[str]]]:
-    """(the text, its comments in one line each; the instructions of each of its kernels)."""
+def code(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, CodeObject]:
+    """(the text, its comments in one line each; its code object)."""
     path: Path = request.param
     folder = tmp_path_factory.mktemp("stated")
     (command,) = code_object_commands(str(path), architecture="gfx942")
-    run([*command[:-1], str(folder / CODE_OBJECT)])
-    code = CodeObject.load(folder / CODE_OBJECT)
-    text = re.sub(r"\n *// ", " ", path.read_text(encoding="utf-8"))
-    return text, [code.instructions(name) for name in code.kernel_names]
+    run([*command[:-1], str(folder / CODE_OBJECT), "-Wall", "-Wextra", "-Werror"])
+    assert_no_spills(folder / CODE_OBJECT, products=True)
+    return re.sub(r"\n *// ", " ", path.read_text(encoding="utf-8")), CodeObject.load(folder / CODE_OBJECT)
+
+
+@pytest.fixture
+def compiled(code: tuple[str, CodeObject]) -> tuple[str, list[list[str]]]:
+    """(the text; the instructions of each of its kernels)."""
+    return code[0], [code[1].instructions(name) for name in code[1].kernel_names]
 
 
 def counts(instructions: list[str]) -> Counter[str]:
@@ -43,6 +49,7 @@ def test_mfmas_and_their_reads(compiled: tuple[str, list[list[str]]]) -> None:
         assert {name: number for name, number in found.items() if name.startswith("v_mfma")} == mfmas
         assert {name for name in found if name.startswith("ds_read")} == {"ds_read_b128"}
         assert {name for name in found if name.startswith("ds_write")} == {"ds_write_b128"}
+        assert "v_perm_b32" in found or "v_perm_b32 packs" not in text
 
 
 def test_loads_in_flight(compiled: tuple[str, list[list[str]]]) -> None:
@@ -80,3 +87,17 @@ def block_before(instructions: list[str], at: int) -> Iterator[str]:
         if each.startswith(("s_branch", "s_cbranch", "s_barrier", "s_endpgm")):
             return
         yield each
+
+
+def test_the_waves_that_clang_leaves_registers_for_are_those_that_are_stated(code: tuple[str, CodeObject]) -> None:
+    """No register is spilled, and those that clang takes leave as many waves as the comment at the bounds states."""
+    text, compiled = code
+    stated = re.search(r"per CU: (\d+)(?: to (\d+))? by registers", text)
+    threads = re.search(r"constexpr int threads = (\d+);", text)
+    assert stated is not None and threads is not None
+    for name in compiled.kernel_names:
+        kernel = compiled.kernel(name)
+        waves = min(8, 512 // (-(-kernel.registers // 8) * 8))
+        workgroups = waves * 4 // (int(threads[1]) // 64)
+        assert int(stated[1]) <= workgroups <= int(stated[2] or stated[1])
+        assert not kernel.spills and kernel.private_bytes == 0
