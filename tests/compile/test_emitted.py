@@ -75,7 +75,7 @@ class Batch:
     def takes(self, text: Path) -> bool:
         """Not two texts of one kernel, and none that sets an option of the headers beside others."""
         alone = any("#define TL_" in each.read_text(encoding="utf-8") for each in (text, *self.texts))
-        return not self.texts or not alone and len(self.texts) < 6 and text.stem not in {t.stem for t in self.texts}
+        return not self.texts or not alone and len(self.texts) < 3 and text.stem not in {t.stem for t in self.texts}
 
 
 def batches() -> list[Batch]:
@@ -89,14 +89,20 @@ def batches() -> list[Batch]:
             if batch is None:
                 found.append(batch := Batch(arch, what))
             batch.texts.append(text)
-    return found
+    return sorted(found, key=lambda each: sum(text.stat().st_size for text in each.texts))
 
 
-@pytest.mark.sweep(every=3)
+@pytest.mark.sweep("target")  # of each the smallest
 @pytest.mark.parametrize(
-    "batch", [pytest.param(each, id=f"{' '.join(map(text_id, each.texts))} on {each.arch}") for each in batches()]
+    ("target", "batch"),
+    [
+        pytest.param(
+            f"{arch_of(each.texts[0])} on {each.arch}", each, id=f"{' '.join(map(text_id, each.texts))} on {each.arch}"
+        )
+        for each in batches()
+    ],
 )
-def test_nvcc_compiles_without_warning_or_spill(batch: Batch, nvcc: str, tmp_path: Path) -> None:
+def test_nvcc_compiles_without_warning_or_spill(target: str, batch: Batch, nvcc: str, tmp_path: Path) -> None:
     source = tmp_path / "batch.cu"
     source.write_text("".join(f'#include "{text}"\n' for text in batch.texts), encoding="utf-8")
     command = nvcc_command(nvcc, batch.arch, source, tmp_path / "kernel.o", batch.what)
@@ -161,7 +167,7 @@ def executes_what_it_states(text: str, ptx: str) -> None:
         assert others >= 0 and others % math.gcd(*times) == 0, f"{name}: {executed[name]} times, stated {times}"
 
 
-@pytest.mark.sweep(every=3)
+@pytest.mark.sweep(every=6)
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)
 def test_gxx_compiles_for_the_cpu(text: Path, gxx: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Each night with its optimisations, whose warnings are few; tests/host builds and runs what it parses here."""
