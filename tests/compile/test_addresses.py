@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.compile.test_held import ROOT, compiled
 from tile2cu.api import emit_text
 from tile2cu.targets import find
@@ -12,6 +14,7 @@ COPIES = ROOT / "emitted/cuda/sm_90a/w2a8_gemv.cu"
 _PLACE = re.compile(r"LDGSTS\S* \[(?P<to>[^\]]*)\]")
 
 
+@pytest.mark.nightly
 def test_copies_of_a_column_of_chunks_share_an_address_of_the_thread(nvcc: str, nvdisasm: str) -> None:
     """Four chunks a thread, 4 rows apart: 0x400 bytes.
 

@@ -11,6 +11,7 @@ from tests.compile.test_held import EMITTED, compiled
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
+@pytest.mark.nightly
 def test_weights_are_decoded_between_the_start_of_a_product_and_its_end(nvcc: str, nvdisasm: str) -> None:
     """A turn's loads come before its first wgmma, and most multiplications by scales behind the last.
 
@@ -27,7 +28,7 @@ def test_weights_are_decoded_between_the_start_of_a_product_and_its_end(nvcc: st
     assert under > 2 * before
 
 
-@pytest.mark.sweep(every=2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("weights", ["int4", "fp4"])
 def test_with_known_sizes_wgmmas_are_started_as_close_together(
     weights: str, nvcc: str, nvdisasm: str, tmp_path: Path
@@ -53,6 +54,7 @@ def test_with_known_sizes_wgmmas_are_started_as_close_together(
     assert between[1] <= 1.1 * between[0]
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("text", ["attention.cu", "causal/attention.cu"])
 def test_a_product_is_awaited_behind_the_vote_on_what_it_is_scaled_by(text: str, nvcc: str, nvdisasm: str) -> None:
     """Of two products in flight the older one's scores give the maxima and the vote, under the younger one.

@@ -9,7 +9,8 @@ from tests.compile.test_held import EMITTED, compiled
 _WRITES = re.compile(r"\b(FFMA|FMUL|FADD|MUFU\.EX2)(?:\.\w+)*\s+(R\d+),\s*(.*?)\s*;")
 
 
-@pytest.mark.parametrize("name", ["flash_decoding", "mla_decode", "attention"])
+@pytest.mark.sweep(every=3)
+@pytest.mark.parametrize("name", ["attention", "flash_decoding", "mla_decode"])
 def test_exponents_of_weights_are_one_fma(nvcc: str, nvdisasm: str, name: str) -> None:
     """The operand of each ex2 is an FMA, or a product, as for the factor of a row, and no difference of products."""
     source = (EMITTED / f"{name}.cu").read_text(encoding="utf-8")
