@@ -97,6 +97,7 @@ tile2cu_add_kernels(engine FILE kernels/scale.py DEFINES block=256 LINE python)
     assert "3.0f" in text.read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly  # for each change: targets of one call, below
 @pytest.mark.needs("cmake")
 def test_each_library_has_the_architecture_of_its_target(project: Project) -> None:
     calls = """\
@@ -143,6 +144,7 @@ int main() { return scale == nullptr || scale_90 == nullptr; }
 """
 
 
+@pytest.mark.nightly  # for each change: the vendored folder's own CMake, by nvcc, in test_vendored.py
 @pytest.mark.needs("cmake")
 def test_nvcc_compiles_two_architectures_for_one_binary(project: Project, nvcc: str) -> None:
     (project.folder / "user.cpp").write_text(USER, encoding="utf-8")
