@@ -1,7 +1,7 @@
 """Names that C, the runtimes, the launcher or the self-test have: each is a tensor's, a size's, a tile's, a constant's.
 
-All by g++ for the CPU engine, the self-test too, and in other styles by nvcc and clang; that a kernel cannot be called
-so is T2C-E033.
+All by g++ for the CPU engine, the self-test too, and at night in other styles by nvcc and clang; that a kernel cannot
+be called so is T2C-E033.
 """
 
 import subprocess
@@ -67,8 +67,8 @@ def emitted_with(words: list[str], target: str, options: EmitOptions) -> Emitted
     return emitted
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("cutlass", "nvcc")
-@pytest.mark.sweep(every=8)
 @pytest.mark.parametrize("rotation", [0, 3])
 @pytest.mark.parametrize("names", NAMES_OF_STYLES["cute"])
 def test_names_compile_in_the_style_cute(names: str, rotation: int, nvcc: str, tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_names_compile_in_the_style_cute(names: str, rotation: int, nvcc: str, t
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("ck")
-@pytest.mark.sweep(every=8)
 @pytest.mark.parametrize("rotation", [0, 3])
 @pytest.mark.parametrize("names", NAMES_OF_STYLES["ck"])
 def test_names_compile_in_the_style_ck(names: str, rotation: int, tmp_path: Path) -> None:
@@ -97,6 +97,7 @@ def test_names_compile_in_the_style_ck(names: str, rotation: int, tmp_path: Path
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("rotation", range(0, len(ROLES), 2))
 @pytest.mark.parametrize("names", NAMES)
 def test_names_that_others_have_compile(names: str, rotation: int, gxx: str, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def both(A: T.Tensor((M, K), {dtype!r}), B: T.Tensor((N, K), {dtype!r}), C: T.Te
 """
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(every=6)
 @pytest.mark.parametrize(("target", "arch"), [("cuda:sm_80", "80"), ("cuda:sm_80", "90a"), ("cuda:sm_90a", "90a")])
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
 def test_nvcc_compiles_without_warning(dtype: str, target: str, arch: str, nvcc: str, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def thin(A: T.Tensor((M, K // 2), {dtype!r}), E: T.Tensor((M, K // 16), "int16")
 """
 
 
-@pytest.mark.sweep("target")
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     ("target", "arch", "dtype"),
     [

@@ -64,6 +64,7 @@ def emitted(folder: Path, target: str, votes: str) -> Path:
     return folder / f"among_threads{made.suffix}"
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("arch", ["80", "90a"])
 def test_for_nvidia(arch: str, nvcc: str, tmp_path: Path) -> None:
     votes = "T.syncthreads_count(tx) + T.syncthreads_and(tx) + T.syncthreads_or(tx)"
