@@ -1,9 +1,12 @@
-"""One source in CuTe's style that runs for each change, as nvcc takes 25 s for CuTe's templates; others run each night.
+"""One source in CuTe's style that runs for each change, as nvcc takes 20 s for CuTe's templates; others run each night.
 
-It is the example of attention on Hopper, stored somewhere in a matrix, and a second launch with pieces of kernels.
+It is a product on Hopper. Each night: its example of attention, stored somewhere in a matrix, and a second launch with
+pieces of kernels.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,41 @@ from tests.ptx.test_tiles_outside import AT, at
 from tile2cu_runtime import Kernel
 
 pytestmark = pytest.mark.needs("cutlass", "nvcc")
+
+PRODUCT = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def product(M, N, K):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=128) as (bx, by):
+            A_shared = T.alloc_shared((64, 64), "float16")
+            B_shared = T.alloc_shared((64, 64), "float16")
+            C_local = T.alloc_fragment((64, 64), "float32")
+            T.clear(C_local)
+            for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+                T.copy(A[by * 64, k * 64], A_shared)
+                T.copy(B[k * 64, bx * 64], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, C[by * 64, bx * 64])
+
+    return main
+"""
+
+
+def test_a_ragged_product(tmp_path: Path) -> None:
+    """A ring of two stages that TMA fills by a producer, wgmma, TMA stores; sizes are known: one instance of each."""
+    (tmp_path / "product.py").write_text(PRODUCT, encoding="utf-8")
+    m, n, k = 70, 72, 264
+    kernel = tile2cu.load(tmp_path / "product.py", device="ptx", target=HOPPER, style="cute", M=m, N=n, K=k)
+    assert "tl::tma_store" in kernel.source
+    a, b, c = integers(m, k).astype(np.float16), integers(k, n).astype(np.float16), np.zeros((m, n), np.float16)
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, (a.astype(float) @ b.astype(float)).astype(np.float16))
+
 
 CHANGED = {
     "@tilelang.jit(out_idx=[-1])": "@tilelang.jit",
@@ -68,6 +106,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory, quick_simulators: None) -> 
     return tile2cu.load(source, device="ptx", target=HOPPER, style="cute", **sizes)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("row", "column", "seq_len", "heads"), [(0, 0, 150, 2), *((*at, 33, 1) for at in AT)])
 def test_attention_that_is_stored_at_any_place(kernel: Kernel, row: int, column: int, seq_len: int, heads: int) -> None:
     """Persistent: Q in registers, a ring of stages for K and one for V, both MMAs in flight at once.
@@ -93,6 +132,7 @@ def pieces(m: int, n: int) -> tuple[np.ndarray, ...]:
     return integers(m, n).astype(np.float32), keep, columns, zeros, np.zeros((8, 64), np.float32), np.zeros(4, np.int32)
 
 
+@pytest.mark.nightly
 def test_pieces_of_a_kernel(kernel: Kernel) -> None:
     """Fills and atomic sums of shared tiles, bool, columns of a tensor, fragments that every thread holds."""
     x, keep, columns, sums, total, count = pieces(11, 77)
