@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.host.kernels import load_body
 
@@ -21,6 +22,7 @@ T.copy(S, Q[bx * 32, 0])
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 3.0, -7.0, 2.0**-126, 2.0**-140, 3e38]
 
 
+@pytest.mark.nightly
 def test_quotients_are_rounded_as_by_a_division(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     a = rng.standard_normal((ROWS, COLUMNS)) * 2.0 ** rng.integers(-60, 60, (ROWS, COLUMNS))

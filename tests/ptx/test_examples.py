@@ -77,6 +77,7 @@ def test_causal_attention() -> None:
     np.testing.assert_allclose(load("attention", dim=128, is_causal=True)(q, k, v), expected, atol=2e-3)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [(1, 19, 2048), (2, 8, 1100)])
 def test_copies_of_what_is_read_once(sizes: tuple[int, int, int]) -> None:
     """One row of X alone reads W: then the copies have a cache policy."""
@@ -106,6 +107,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("fault", [None, *FAULTS])
 def test_a_fault_in_an_asm_statement_is_seen(fault: str | None, tmp_path: Path, nvcc: str) -> None:
     """One block of the text with fixed sizes; without a fault it is right."""
@@ -140,6 +142,7 @@ def test_an_access_out_of_bounds_is_refused_with_its_place(tmp_path: Path) -> No
     assert raised.value.code == "T2C-R210" and "ld.global" in str(raised.value) and "thread " in str(raised.value)
 
 
+@pytest.mark.binding
 def test_the_launchers_own_refusal_is_raised() -> None:
     """The emitted host code decides, with what it is told of the device."""
     kernel = load("gemm_relu")

@@ -11,6 +11,7 @@ from tests.host.kernels import load_body
 from tests.host.test_packed import PRODUCT, numbers, packed
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
 def test_products(dtype: str, tmp_path: Path) -> None:
     m, n, k = 50, 70, 94

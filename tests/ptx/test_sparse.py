@@ -7,6 +7,7 @@ import pytest
 from tests.host.test_sparse import run
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(("dtype", "meta"), [("float16", "int16"), ("bfloat16", "int8"), ("int8", "int32")])
 def test_products(dtype: str, meta: str, tmp_path: Path) -> None:
     run(tmp_path, dtype, meta, "", target="cuda:sm_80", device="ptx")
