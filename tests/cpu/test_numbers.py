@@ -12,8 +12,8 @@ TYPES = {"half": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
 
 def sample_of_floats() -> np.ndarray:
-    """Every 641st bit pattern, and the neighbours of all ties: values half way between two 16-bit numbers."""
-    sweep = np.arange(0, 2**32, 641, dtype=np.int64)
+    """Every 10007th bit pattern, and the neighbours of all ties: values half way between two 16-bit numbers."""
+    sweep = np.arange(0, 2**32, 10007, dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):
         halves = ALL_16BIT.view(np.float16).astype(np.float64)
         ties = ((halves[:-1] + halves[1:]) / 2).astype(np.float32).view(np.uint32).astype(np.int64)
