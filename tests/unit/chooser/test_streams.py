@@ -20,7 +20,7 @@ SHAPES = {"V0": (16384, 16384), "V2": (14336, 14336), "V4": (14336, 57344), "V5"
 KERNELS = {"gemv": "gemv", "dequant_gemv": "dequant"}
 
 
-@pytest.mark.sweep(every=2)
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("suite", "ending", "bindings"),
     [
@@ -30,12 +30,15 @@ KERNELS = {"gemv": "gemv", "dequant_gemv": "dequant"}
     ],
     ids=["gemv", "a scale a row", "a scale for 32 columns"],
 )
-def test_predicted_leaders_of_what_was_timed(suite: str, ending: str, bindings: dict[str, object]) -> None:
-    """They have 0.96 of the best one's speed in the geometric mean, 0.93 at least."""
+def test_predicted_leaders_of_what_was_timed(
+    suite: str, ending: str, bindings: dict[str, object], request: pytest.FixtureRequest
+) -> None:
+    """They have 0.96 of the best one's speed in the geometric mean, 0.93 at least; of each change, among a fourth."""
     path, ratios = EXAMPLES / f"{KERNELS[suite]}.py", []
     predicted: dict[tuple[str, str], float] = {}
     workloads = {f"W4A16_{name}{ending}" if ending else name: sizes for name, sizes in SHAPES.items()}
     texts = [each for each in timed()[suite][next(iter(workloads))] if each != "default"]
+    texts = texts if request.config.getoption("--nightly") else texts[::4]
     for text in texts:
         setting = {name: int(value) for name, value in (each.split("=") for each in text.split())}
         given = tuple({**bindings, **setting}.items())
@@ -49,7 +52,7 @@ def test_predicted_leaders_of_what_was_timed(suite: str, ending: str, bindings: 
     for workload in workloads:
         times = timed()[suite][workload]
         leader = min(texts, key=lambda text: predicted[workload, text])
-        ratios.append(min(times.values()) / times[leader])
+        ratios.append(min(times[text] for text in texts) / times[leader])
     assert statistics.geometric_mean(ratios) >= 0.96
     assert min(ratios) >= 0.93
 

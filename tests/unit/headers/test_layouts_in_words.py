@@ -41,6 +41,14 @@ class Claimed:
     shape: tuple[int, ...]
     words: str
 
+    @property
+    def constants(self) -> str:
+        """The constants that the type and those before it name, as C++."""
+        named = re.findall(r"\w+", self.aliases)
+        return "".join(
+            f"constexpr int {name} = {value};\n" for name, value in self.kernel.constants.items() if name in named
+        )
+
 
 @dataclass(frozen=True)
 class Held:
@@ -86,8 +94,7 @@ def program(layouts: list[Claimed], wave: int) -> str:
     """A program that prints who holds what."""
     lines = ["#define TL_WARP_SIZE 64"] * (wave == 64) + ['#include "print_layouts.h"']
     for number, each in enumerate(layouts):
-        constants = "".join(f"constexpr int {name} = {value};\n" for name, value in each.kernel.constants.items())
-        lines.append(f"namespace layout_{number} {{\n{constants}{each.aliases}}}")
+        lines.append(f"namespace layout_{number} {{\n{each.constants}{each.aliases}}}")
     prints = (f'  print<layout_{n}::{each.name}>("{n}", {each.threads});' for n, each in enumerate(layouts))
     return "\n".join([*lines, "int main() {", *prints, '  std::printf("}\\n");', "}\n"])
 
@@ -95,7 +102,7 @@ def program(layouts: list[Claimed], wave: int) -> str:
 @pytest.mark.parametrize("wave", [32, 64])
 def test_layouts_are_what_sources_say(wave: int, tmp_path: Path, headers: Path) -> None:
     layouts = [each for path in TL if (path.suffix == ".hip") == (wave == 64) for each in claimed(path)]
-    layouts = list({(each.type, each.words, str(each.kernel.constants)): each for each in layouts}.values())
+    layouts = list({(each.type, each.words, each.constants): each for each in layouts}.values())
     (tmp_path / "said.cpp").write_text(program(layouts, wave), encoding="utf-8")
     command = ["g++", "-std=c++17", "-O0", "-w", f"-I{headers}", f"-I{KERNELS}", "said.cpp", "-o", "said"]
     subprocess.run(command, cwd=tmp_path, check=True)
@@ -287,11 +294,12 @@ def _tv_layout(part: str, held: Held) -> bool:
     places = held.of(0, len(held.threads))
     extents = [max(dim) + 1 for dim in zip(*places, strict=True)]
     strides = [prod(extents[:dim]) for dim in range(len(extents))]
+    sizes = (len(held.threads), len(held.threads[0]))
+    of_threads, of_values = ([_offset(mode, at) for at in range(size)] for mode, size in zip(modes, sizes, strict=True))
     return all(
-        place is not None
-        and sum(map(prod, zip(place, strides, strict=True))) == _offset(modes[0], thread) + _offset(modes[1], value)
-        for thread, each in enumerate(held.threads)
-        for value, place in enumerate(each)
+        place is not None and sum(map(prod, zip(place, strides, strict=True))) == of_thread + of_value
+        for each, of_thread in zip(held.threads, of_threads, strict=True)
+        for place, of_value in zip(each, of_values, strict=True)
     )
 
 

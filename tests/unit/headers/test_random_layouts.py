@@ -66,7 +66,7 @@ def blocked(draw: Any) -> FragmentLayout:
 NUMBERS = Printer(
     Names(()), Bounds(Launch(grid=(), blocks=(), threads=128, tiles=(), body=(), span=Span("k.py", 1, 1, 1)))
 )
-LAYOUTS = st.lists(st.one_of(accumulators(), operands(), wgmma_accumulators(), blocked()), min_size=24, max_size=24)
+LAYOUTS = st.lists(st.one_of(accumulators(), operands(), wgmma_accumulators(), blocked()), min_size=12, max_size=12)
 
 
 def cpp(layout: FragmentLayout) -> str:

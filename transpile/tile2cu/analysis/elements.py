@@ -20,6 +20,7 @@ from tile2cu.core.layout import (
     SplitColumns,
     WgmmaAccumulator,
 )
+from tile2cu.core.memo import kept
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaOperandA, MfmaTile
 
 Coordinates = tuple[int, ...]
@@ -37,7 +38,7 @@ def element(layout: FragmentLayout, thread: int, register: int) -> Coordinates |
     if isinstance(layout, Slice) and isinstance(layout.of, SplitColumns):
         return _group(layout, layout.of, thread, register)
     registers = _registers_of(layout, register)
-    found = tuple(_axis(layout, dim)(thread, each) for dim, each in enumerate(registers))
+    found = tuple(axis(thread, each) for axis, each in zip(_axes(layout), registers, strict=True))
     inside = all(at < extent for at, extent in zip(found, layout.shape, strict=True))
     return found if inside else None
 
@@ -124,7 +125,13 @@ def _registers_of(layout: FragmentLayout, register: int) -> tuple[int, ...]:
             n = register // (layout.k // 4)
             return (n, k) if layout.transposed else (k, n)
         case _:
-            return _row_major(register, tuple(layout.along(dim).registers for dim in range(len(layout.shape))))
+            return _row_major(register, _registers_along(layout))
+
+
+@kept
+def _registers_along(layout: FragmentLayout) -> tuple[int, ...]:
+    """The registers of each dimension."""
+    return tuple(layout.along(dim).registers for dim in range(len(layout.shape)))
 
 
 def _row_major(index: int, extents: tuple[int, ...]) -> tuple[int, ...]:
@@ -133,6 +140,12 @@ def _row_major(index: int, extents: tuple[int, ...]) -> tuple[int, ...]:
         index, at = divmod(index, extent)
         found.append(at)
     return tuple(reversed(found))
+
+
+@kept
+def _axes(layout: FragmentLayout) -> tuple[_Axis, ...]:
+    """How threads partition each dimension."""
+    return tuple(_axis(layout, dim) for dim in range(len(layout.shape)))
 
 
 def _axis(layout: FragmentLayout, dim: int) -> _Axis:
