@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -58,30 +59,29 @@ class Tracer:
         found: dict[int, Array] = {}
         for access in accesses:
             shape = [memory._extent(extent) for extent in access.buffer.shape]
-            inside = np.zeros(shape, bool)
-            for box in self.boxes(access, shape, values, mask):
-                inside[box] = True
+            inside = self.inside(access, shape, values, mask)
             flat, key = inside.reshape(-1), id(access.root)
             same = key not in found or len(found[key]) == len(flat)
             whole = np.ones(1, bool)  # shapes of other types than the root's do not compare: all of it
             found[key] = (found[key] | flat if key in found else flat) if same else whole
         return found
 
-    def boxes(
-        self, access: Access, shape: list[int], values: Values, mask: Array
-    ) -> Iterator[tuple[slice | Array, ...]]:
-        ends = [
-            None if extent is None else tuple(np.broadcast_to(values.of(end, mask), mask.shape)[mask] for end in extent)
-            for extent in access.box
-        ]
-        lanes = sorted(
-            {tuple(() if e is None else (int(e[0][n]), int(e[1][n])) for e in ends) for n in range(mask.sum())}
-        )
-        for lane in lanes:
-            yield tuple(
-                slice(0, extent) if not part else slice(max(part[0], 0), max(min(sum(part), extent), 0))
-                for part, extent in zip(lane, shape, strict=True)
-            )
+    def inside(self, access: Access, shape: list[int], values: Values, mask: Array) -> Array:
+        """The elements in the box of any lane: sums of what enters and leaves boxes at their corners."""
+        bounds: list[tuple[Array, Array]] = []
+        for range_, extent in zip(access.box, shape, strict=True):
+            ends = (values.of(end, mask) for end in range_) if range_ is not None else (0, extent)
+            start, size = (np.broadcast_to(end, mask.shape)[mask].astype(np.int64) for end in ends)
+            first = np.clip(start, 0, extent)
+            bounds.append((first, np.clip(start + size, first, extent)))
+        changes = np.zeros([extent + 1 for extent in shape], np.int64)
+        if mask.any():
+            for corner in itertools.product((0, 1), repeat=len(shape)):
+                at = tuple(ends[side] for ends, side in zip(bounds, corner, strict=True))
+                np.add.at(changes, at, (-1) ** sum(corner))
+        for axis in range(len(shape)):
+            changes = changes.cumsum(axis)
+        return changes[tuple(slice(extent) for extent in shape)] > 0
 
     @contextmanager
     def frame(self, block: running.Block, stmt: Stmt, mask: Array) -> Iterator[None]:
