@@ -8,6 +8,7 @@ comma-separated list such as `g++,nvcc`, turns that skip into a failure: CI list
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import importlib.util
@@ -125,9 +126,18 @@ def find_nvdisasm() -> str | None:
     return shutil.which("nvdisasm") or next((str(path) for path in packages if path.is_file()), None)
 
 
+def has_driver() -> bool:
+    """Whether there is a CUDA driver: without one, no worker imports torch to hear that there is no GPU."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 @functools.cache
 def find_gpu() -> str | None:
-    if find_torch() is None:
+    if find_torch() is None or not has_driver():
         return None
     import torch
 
@@ -198,8 +208,8 @@ def demand(name: str) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--programs", type=int, default=32, help="how many random programs tests/differential runs")
-    parser.addoption("--fuzz", type=int, default=48, help="how many damaged kernels tests/fuzz transpiles")
+    parser.addoption("--programs", type=int, default=16, help="how many random programs tests/differential runs")
+    parser.addoption("--fuzz", type=int, default=24, help="how many damaged kernels tests/fuzz transpiles")
     parser.addoption("--programs-seed", type=int, default=0, help="which random programs")
     parser.addoption("--mutants", type=int, default=16, help="of how many mutants of rules' examples one is validated")
     parser.addoption("--rule-orders", type=int, default=3, help="how many orders of the rules tests/golden shuffles")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from textwrap import indent
 
@@ -144,6 +145,7 @@ def test_every_pass_fires_somewhere() -> None:
     assert silent == SILENT, f"take these off the list: {sorted(SILENT - silent)}"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_kernels_with_dependences(path: Path, target: str) -> None:
@@ -225,7 +227,12 @@ def _program(statements: str, threads: int) -> Program | None:
     return program
 
 
-def test_examples_of_rules_and_their_mutations() -> None:
+PARTS = 3
+
+
+@pytest.mark.sweep(every=PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_examples_of_rules_and_their_mutations(part: int) -> None:
     rng = np.random.default_rng(0)
     validation, ran = Validation(), 0
     given: dict[str, object] = {
@@ -234,16 +241,16 @@ def test_examples_of_rules_and_their_mutations() -> None:
         "Y": rng.integers(-2, 3, (64, 64)).astype(np.float16),
         "Z": rng.integers(-2, 3, (520, 520)).astype(np.float16),
     }
-    for rule, each in rule_examples():
-        for name, statements in mutations(each.statements):
-            program = _program(statements, each.threads)
-            if program is not None:
-                ran += 1
-                try:
-                    validation.program(program, given, each.target)
-                except AssertionError as error:
-                    raise AssertionError(f"{rule}, {name}: {error}\n{statements}") from error
-    assert ran > 200 and set(validation.unknown) <= NOT_VALIDATED, validation.unknown
+    mutated = ((rule, each, *mutation) for rule, each in rule_examples() for mutation in mutations(each.statements))
+    for rule, each, name, statements in islice(mutated, part, None, PARTS):
+        program = _program(statements, each.threads)
+        if program is not None:
+            ran += 1
+            try:
+                validation.program(program, given, each.target)
+            except AssertionError as error:
+                raise AssertionError(f"{rule}, {name}: {error}\n{statements}") from error
+    assert ran > 200 // PARTS and set(validation.unknown) <= NOT_VALIDATED, validation.unknown
     print(validation.fired)
 
 

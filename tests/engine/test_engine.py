@@ -24,6 +24,7 @@ def build_and_test(build: Path, *options: str) -> str:
     return printed
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("g++", "cmake")
 def test_the_block_on_the_cpu_engine(tmp_path: Path) -> None:
     printed = build_and_test(tmp_path / "build", f"-DCPU_ENGINE={build_engine()}")
