@@ -16,7 +16,8 @@ SURROUNDINGS = (
 )
 
 
-@pytest.mark.parametrize("example", ["gemm_relu.py", "attention.py"])
+@pytest.mark.sweep(every=2)
+@pytest.mark.parametrize("example", ["attention.py", "gemm_relu.py"])
 def test_bytes_do_not_depend_on_the_process(example: str, tmp_path: Path) -> None:
     results = []
     for number, variables in enumerate(SURROUNDINGS):

@@ -16,7 +16,7 @@ from tile2cu.frontend import programs
 from tile2cu.targets import find
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SIZES = {"M": 5, "N": 64, "K": 96}  # of a dimension of that name; others are 3
+SIZES = {"M": 5, "N": 32, "K": 96}  # of a dimension of that name; others are 3
 STATED = {  # emitted sources whose head begins with a formula of their program
     "vector_add", "row_softmax", "gemm_relu", "gemm_relu_eager", "linear", "linear_residual", "linear_int4", "gemm",
     "dequant_gemm", "w2a8_gemm", "layernorm", "rmsnorm_silu",

@@ -8,10 +8,8 @@ private word is one to replace; docs/glossary.md defines the few that are ours. 
 from __future__ import annotations
 
 import ast
-import io
 import json
 import re
-import tokenize
 from collections import Counter
 from pathlib import Path
 
@@ -39,6 +37,10 @@ UNITS = (
 )
 CLAUSE = "may|can|has|have|takes?|holds?|reads?|loads?|writes?|stores?|needs?|computes?|starts?|gets?"
 RATE = rf"(?:{COUNTED}) an? (?:{UNITS})(?!['\w]| (?:{CLAUSE})\b)"
+# tokenize takes as long as all else here.
+STRING_OR_COMMENT = re.compile(
+    r'''"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*''', re.DOTALL
+)
 # A private word as the counts name it, its forms, and the field's word.
 PRIVATE = {
     "turn": ("turns?", "iteration"),
@@ -78,8 +80,7 @@ def prose(path: Path) -> str:
         text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     elif path.suffix == ".py":
         strings = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
-        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-        comments = (token.string for token in tokens if token.type == tokenize.COMMENT)
+        comments = (token for token in STRING_OR_COMMENT.findall(text) if token.startswith("#"))
         # Kernels are Python code in strings.
         text = "\n".join((*(each for each in strings if isinstance(each, str) and _is_prose(each)), *comments))
     else:

@@ -23,7 +23,7 @@ def scale(N, block=128):
 PROJECT = """\
 [tool.tile2cu]
 output = "generated"
-targets = ["cuda:sm_80", "cuda:sm_89", "cuda:sm_90a", "hip:gfx942"]
+targets = ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"]
 
 [[tool.tile2cu.kernels]]
 file = "scale.py"
@@ -48,7 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_targets_of_one_language_are_one_function(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build"]) == 0
     said = capsys.readouterr()
-    note = "note: `scale` launches scale_sm_90a or scale_sm_89 or scale_sm_80, by the device's architecture: "
+    note = "note: `scale` launches scale_sm_90a or scale_sm_80, by the device's architecture: "
     assert f"{note}generated/cuda/scale_dispatch.cpp" in said.err
     assert sorted(path.name for path in (project / "generated/hip").glob("*.*")) == [
         "scale.h",
@@ -56,7 +56,7 @@ def test_targets_of_one_language_are_one_function(project: Path, capsys: pytest.
         "scale.json",
     ]
     manifest = json.loads((project / "generated/cuda/scale_dispatch.json").read_text(encoding="utf-8"))
-    assert manifest["dispatches"] == ["scale_sm_90a", "scale_sm_89", "scale_sm_80"]
+    assert manifest["dispatches"] == ["scale_sm_90a", "scale_sm_80"]
     assert main(["build"]) == main(["check"]) == main(["update"]) == 0
     assert capsys.readouterr().out == "", "nothing changed"
     path = project / "generated/cuda/scale_dispatch.cpp"
@@ -65,7 +65,7 @@ def test_targets_of_one_language_are_one_function(project: Path, capsys: pytest.
     assert "scale_dispatch.cpp: edited" in capsys.readouterr().out
     assert main(["vendor", "-o", "third"]) == 0
     lists = (project / "third/CMakeLists.txt").read_text(encoding="utf-8")
-    chips = ("sm_80", "sm_89", "sm_90a")
+    chips = ("sm_80", "sm_90a")
     for name, folder in (("tile2cu_cuda", "cuda"), ("tile2cu_cuda_small", "cuda_small")):
         assert f"add_library({name}_scale_dispatch STATIC" in lists
         kernels = " ".join(f"tile2cu_kernels_{folder}_{chip}" for chip in chips)

@@ -16,6 +16,7 @@ from tile2cu.targets import TARGETS
 
 ROOT = Path(__file__).resolve().parents[3]
 GEMM = str(ROOT / "examples" / "gemm_relu.py")
+VECTOR_ADD = str(ROOT / "examples" / "vector_add.py")
 
 TWO_KERNELS = """\
 import tilelang.language as T
@@ -432,11 +433,11 @@ for arguments in json.load(sys.stdin):
 
 def test_only_running_needs_the_packages_of_the_runtime(tmp_path: Path) -> None:
     commands = [
-        [GEMM, "-o", str(tmp_path)],
-        ["check", GEMM, "-o", str(tmp_path)],
-        ["run", GEMM, "--size", "M=16", "--size", "N=16", "--size", "K=16"],
-        ["review", GEMM, "-o", str(tmp_path / "page.html")],
-        ["resources", GEMM, "--target", "hip:gfx942", "--format", "json"],
+        [VECTOR_ADD, "-o", str(tmp_path)],
+        ["check", VECTOR_ADD, "-o", str(tmp_path)],
+        ["run", VECTOR_ADD, "--size", "N=16"],
+        ["review", VECTOR_ADD, "-o", str(tmp_path / "page.html")],
+        ["resources", VECTOR_ADD, "--target", "hip:gfx942", "--format", "json"],
     ]
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT], input=json.dumps(commands), capture_output=True, text=True, check=True

@@ -244,6 +244,7 @@ def test_a_dispatch_is_built_checked_and_vendored(project: Path, capsys: pytest.
     assert "tile2cu_twice_dispatch PUBLIC tile2cu_kernels_table_sm_80 tile2cu_kernels_table_sm_89" in lists
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize(("style", "headers"), [("Google", []), ("LLVM", ["--single-header"])])
 def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, style: str, headers: list[str]) -> None:
     (project / ".clang-format").write_text(f"BasedOnStyle: {style}\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ from tile2cu.core.record import Record
 
 if TYPE_CHECKING:
     from tile2cu.emitter import Emitted
+
+# What every job imports: before processes are forked, which would import it each for itself.
+_EMITTER = ("jinja2", "tile2cu.api", "tile2cu.frontend.reading", "tile2cu.styles.tl.style")
 
 
 class Job(Record, frozen=True, kw_only=True):
@@ -115,7 +119,11 @@ def _outcomes(jobs: Sequence[Job], progress: Callable[[str], None]) -> Iterator[
             progress(job.title)
         return
     from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_start_method
 
+    if get_start_method() == "fork":
+        for name in _EMITTER:
+            import_module(name)
     with ProcessPoolExecutor(max_workers=min(len(jobs), _cpus())) as pool:
         running = {pool.submit(_run, job): job for job in jobs}
         for done in as_completed(running):
