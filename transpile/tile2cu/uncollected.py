@@ -4,17 +4,20 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_FEW = 20_000  # objects that a collection visits in a few milliseconds, as Python takes to count what is frozen
+
 
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Collections of cycles wait: each would visit all programs and their facts, which are kept, and free little."""
-    enabled = gc.isenabled()
+    enabled, before = gc.isenabled(), gc.get_count()[0]
     gc.disable()
     try:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():  # what a server froze stays so
+            made = gc.get_count()[0] - before
+            if made > _FEW and not gc.get_freeze_count():  # what a server froze stays so
                 gc.freeze()
                 gc.unfreeze()  # all objects are old: else the next new one would begin a collection that visits them
             gc.enable()
