@@ -34,6 +34,7 @@ def test_a_pipelined_gemm_is_one_loop_with_its_loads_apart() -> None:
     assert loop.stages == 3 and loop.stores == () and loop.number == 1
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: f"{case.folder}/{case.example}")
 def test_each_operation_has_the_place_it_comes_from(case: Golden) -> None:
     stack = lowered(case)
