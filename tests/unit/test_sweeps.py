@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SWEEPS
+from tests.conftest import NEEDS, SWEEPS
 
 EXAMPLES = """
 import pytest
@@ -161,18 +161,9 @@ def groups(cases: list[pytest.Function], names: tuple[str, ...], size: int) -> s
     return {frozenset(group) for each in named for group in itertools.combinations(each, size)}
 
 
-def test_the_nightly_run_has_all_sweeps(root: Path) -> None:
-    assert "pytest -m sweep -n 2 --quiet --nightly" in (root / ".ci/nightly").read_text(encoding="utf-8")
-
-
-def test_the_nightly_run_has_all_tests_that_are_nightly(root: Path) -> None:
-    """Each module with the mark is named there, or its folder."""
-    lines = [line.split() for line in (root / ".ci/nightly").read_text(encoding="utf-8").splitlines()]
-    named = {word for line in lines if "--nightly" in line for word in line if word.startswith("tests/")}
-    marked = [
-        path.relative_to(root)
-        for path in sorted((root / "tests").rglob("test_*.py"))
-        if re.search(r"pytest\.mark\.nightly", path.read_text(encoding="utf-8"))
-    ]
-    assert len(marked) > 10
-    assert not [path for path in marked if not named & {path.as_posix(), *(each.as_posix() for each in path.parents)}]
+def test_the_nightly_run_has_all_that_each_change_leaves_out(root: Path) -> None:
+    """In one command, which fails where a test's need is missing; a GPU is not there."""
+    text = (root / ".ci/nightly").read_text(encoding="utf-8")
+    assert '\npython -m pytest -m "nightly or sweep" -n 2 --dist worksteal --quiet --nightly\n' in text
+    required = re.search(r"^export TILE2CU_REQUIRE=(\S+)$", text, re.M)
+    assert required is not None and {*required[1].split(",")} == NEEDS.keys() - {"gpu"}
