@@ -140,6 +140,15 @@ def test_products_with_vectors(file: str, name: str, line: str) -> None:
     assert line in " ".join(found.source.split()).replace("( ", "(")
 
 
+def test_rows_that_the_launcher_checks_are_loaded_in_vectors() -> None:
+    """K is a multiple of the group, and rows of X and W of 16 bytes; those of S and Z the launcher chooses by."""
+    (found,) = tile2cu.emit(EXAMPLES / "dequant.py", kernel="dequant_gemv", style="ck", target="hip:gfx942").values()
+    text = " ".join(found.source.replace("//", "").split())
+    assert "issues 2 loads of 16 bytes to x_next, 4 loads of 16 bytes to packed_next, 1 load of 8 bytes" in text
+    assert "rows are not multiples of 16 bytes, 8 of single elements to scales_next and zeros_next" in text
+    assert "make_tuple(N, K / 2), make_tuple(K / 2, number<1>{}), number<16 / sizeof(uint8_t)>{}" in text
+
+
 def test_parts_of_a_tile_are_operands() -> None:
     """A window begins where the part does; the format of gfx942 is FNUZ."""
     bindings = {"dtype": "float8_e4m3fnuz"}

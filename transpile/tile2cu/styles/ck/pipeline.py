@@ -11,7 +11,7 @@ from tile2cu.core.record import Record
 from tile2cu.plan import copy_ops
 from tile2cu.plan.operands import TensorTile
 from tile2cu.plan.structure import PipelinedLoop
-from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.pipelined import Views, about_overlap, numbered_iterations, part_name
@@ -92,13 +92,15 @@ class Pipelines:
             f"{count} load{'s' * (count > 1)} of {width} byte{'s' * (width > 1)} to {name}"
             for name, count, width in found
         )
-        by_instance = any(each.box.by_instance for each in tiles)
+        by_instance = [each for each in tiles if each.box.by_instance]
         outstanding = sum(count for _, count, _ in found)
         total = f"{outstanding} vector-memory load{'s' * (outstanding > 1)} in flight per wave"
         single = (
             "; with AnyAlignment, where a tensor's rows are not multiples of 16 bytes, "
-            f"{sum(each.through.loaded.encoding.registers for each in tiles)} of single elements"
+            f"{sum(each.through.loaded.encoding.registers for each in by_instance)} of single elements"
         )
+        if len(by_instance) < len(tiles):
+            single += f" to {listed([each.registers for each in by_instance])}"
         return f"A lane issues {widths}, {total}{single if by_instance else ''}"
 
     def _staged(self, store: copy_ops.StoreRegisters, op: PipelinedLoop, printer: Printer) -> Staged:

@@ -263,11 +263,21 @@ class Tensors:
             return 1
         if self._by_instance(buffer, starts, along, end):
             return most
-        start, row = self.printer.bounds.multiple_of(starts[-1]), static_value(buffer.shape[-1])
         most = max(1, min(most, self.view(buffer).alignment // buffer.dtype.bytes))
-        while most > 1 and (start % most or row is None or (int(row) | end) % most):
+        start, row = self.printer.bounds.multiple_of(starts[-1]), self._row(buffer)
+        while most > 1 and (start | row | end) % most:
             most //= 2
         return most
+
+    def _row(self, buffer: Buffer) -> int:
+        """What divides the length of rows: where it is a run-time size, what they are aligned to, as nothing pads them.
+
+        The alignment of a tensor of one dimension is that of its only row's start.
+        """
+        row = static_value(buffer.shape[-1])
+        if row is not None:
+            return int(row)
+        return self.view(buffer).alignment // buffer.dtype.bytes if buffer.rank > 1 else 1
 
     @staticmethod
     def _along_rows(buffer: Buffer, along: tuple[int, ...]) -> bool:
