@@ -193,13 +193,14 @@ struct Kernel {
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
     // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
     // dropped  [guard.tensor.out-of-bounds]
-    const auto X = pad_tensor_view(make_naive_tensor_view<address_space_enum::global>(
-                                       kargs.X, make_tuple(M, K), make_tuple(K, number<1>{}), number<1>{}, number<1>{}),
-                                   make_tuple(number<block_M>{}, number<block_K>{}), sequence<false, true>{});
-    const auto W = pad_tensor_view(
-        make_naive_tensor_view<address_space_enum::global>(tl::window_data(kargs.W), make_tuple(N, K / 2),
-                                                           make_tuple(K / 2, number<1>{}), number<1>{}, number<1>{}),
-        make_tuple(number<block_N>{}, number<block_K / 2>{}), sequence<false, true>{});
+    const auto X = pad_tensor_view(
+        make_naive_tensor_view<address_space_enum::global>(kargs.X, make_tuple(M, K), make_tuple(K, number<1>{}),
+                                                           number<16 / sizeof(half_t)>{}, number<1>{}),
+        make_tuple(number<block_M>{}, number<block_K>{}), sequence<false, true>{});
+    const auto W = pad_tensor_view(make_naive_tensor_view<address_space_enum::global>(
+                                       tl::window_data(kargs.W), make_tuple(N, K / 2), make_tuple(K / 2, number<1>{}),
+                                       number<16 / sizeof(uint8_t)>{}, number<1>{}),
+                                   make_tuple(number<block_N>{}, number<block_K / 2>{}), sequence<false, true>{});
     const auto Y = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.Y, make_tuple(M, N), make_tuple(N, number<1>{}),
                                                            number<tl::vector_length<Alignment, half_t>>{}, number<1>{}),
@@ -222,7 +223,7 @@ struct Kernel {
 
     // dequant.py:60  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // X_shared_next, packed_next: the tile in flight from global memory to LDS, in 20 VGPRs per thread. A lane
-    // issues 32 loads of 2 bytes to X_shared_next, 16 loads of 1 byte to packed_next, 48 vector-memory loads in
+    // issues 4 loads of 16 bytes to X_shared_next, 1 load of 16 bytes to packed_next, 5 vector-memory loads in
     // flight per wave
     auto X_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(i_j_layout{}));
     auto X_shared_source = make_tile_window(X, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},

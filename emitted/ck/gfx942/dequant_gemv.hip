@@ -184,14 +184,14 @@ struct Kernel {
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
     // checks, and of columns past it a lane's offset is set past the buffer's end: loads return zero, stores are
     // dropped  [guard.tensor.out-of-bounds]
-    const auto X =
-        pad_tensor_view(make_naive_tensor_view<address_space_enum::global>(
-                            kargs.X + m * K, make_tuple(K), make_tuple(number<1>{}), number<1>{}, number<1>{}),
-                        make_tuple(number<block_K>{}), sequence<true>{});
-    const auto W = pad_tensor_view(
-        make_naive_tensor_view<address_space_enum::global>(tl::window_data(kargs.W), make_tuple(N, K / 2),
-                                                           make_tuple(K / 2, number<1>{}), number<1>{}, number<1>{}),
-        make_tuple(number<block_N>{}, number<block_K / 2>{}), sequence<false, true>{});
+    const auto X = pad_tensor_view(
+        make_naive_tensor_view<address_space_enum::global>(kargs.X + m * K, make_tuple(K), make_tuple(number<1>{}),
+                                                           number<16 / sizeof(half_t)>{}, number<1>{}),
+        make_tuple(number<block_K>{}), sequence<true>{});
+    const auto W = pad_tensor_view(make_naive_tensor_view<address_space_enum::global>(
+                                       tl::window_data(kargs.W), make_tuple(N, K / 2), make_tuple(K / 2, number<1>{}),
+                                       number<16 / sizeof(uint8_t)>{}, number<1>{}),
+                                   make_tuple(number<block_N>{}, number<block_K / 2>{}), sequence<false, true>{});
     const auto S = pad_tensor_view(make_naive_tensor_view<address_space_enum::global>(
                                        kargs.S, make_tuple(N, K / group), make_tuple(K / group, number<1>{}),
                                        number<tl::vector_length<Alignment, half_t>>{}, number<1>{}),
@@ -225,9 +225,9 @@ struct Kernel {
 
     // dequant.py:160  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // x_next, packed_next, scales_next, zeros_next: the tile in flight from global memory to LDS, in 27 VGPRs per
-    // thread. A lane issues 16 loads of 2 bytes to x_next, 64 loads of 1 byte to packed_next, 1 load of 8 bytes to
-    // scales_next, 1 load of 4 bytes to zeros_next, 82 vector-memory loads in flight per wave; with AnyAlignment,
-    // where a tensor's rows are not multiples of 16 bytes, 88 of single elements
+    // thread. A lane issues 2 loads of 16 bytes to x_next, 4 loads of 16 bytes to packed_next, 1 load of 8 bytes to
+    // scales_next, 1 load of 4 bytes to zeros_next, 8 vector-memory loads in flight per wave; with AnyAlignment,
+    // where a tensor's rows are not multiples of 16 bytes, 8 of single elements to scales_next and zeros_next
     auto x_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(x_copy{}));
     auto x_source = make_tile_window(X, make_tuple(number<block_K>{}), {0}, make_static_tile_distribution(x_copy{}));
     auto packed_next = make_static_distributed_tensor<int8_t>(make_static_tile_distribution(packed_copy{}));
