@@ -190,12 +190,16 @@ def test_the_revision_of_ck_tile_is_that_of_the_tests() -> None:
 
 
 def test_tensors_and_the_tiles_that_overhang_them_are_within_2_gib() -> None:
-    """Blocks are named, so that a larger tile is checked as well; a batch overhangs once."""
+    """Blocks are named, so that a larger tile is checked as well; a batch overhangs once. Windows of prefetched tiles
+    move in every iteration: two tiles past the last one, or three where two are loaded before the loop.
+    """
     (found,) = tile2cu.emit(EXAMPLES / "gemm_relu.py", style="ck", target="hip:gfx942", threads=256).values()
-    assert "if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, block_K}})" in found.source
-    assert "A[M + 126, K + 30]" in found.source and "offsets of elements 32" in found.source
+    assert "if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, 4 * block_K}})" in found.source
+    assert "!tl::fits_in_2gib<half_t>({{K, 4 * block_K}, {N, block_N}})" in found.source
+    assert "B[K + 126, N + 126]" in found.source and "offsets of elements 32" in found.source
     (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", threads=256, dim=128).values()
     assert "!tl::fits_in_2gib<half_t>({{batch}, {seq_len, block_M}, {heads}, {dim}})" in found.source
+    assert "!tl::fits_in_2gib<half_t>({{batch}, {seq_len, 3 * block_N}, {heads / group}, {dim}})" in found.source
 
 
 def test_a_tile_whose_places_exceed_a_row_is_checked_by_its_places() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from tile2cu.core.expr import Expr, Load, Var, substitute, walk
+from tile2cu.core.expr import Expr, substitute
 from tile2cu.core.program import Buffer, Copy
 from tile2cu.core.record import Record
 from tile2cu.plan import copy_ops
@@ -19,7 +19,7 @@ from tile2cu.styles.base.view import StatementView
 from tile2cu.styles.ck.copies import Copies, Through
 from tile2cu.styles.ck.fragments import tile_of
 from tile2cu.styles.ck.support import unsupported
-from tile2cu.styles.ck.tensors import Box, step_of
+from tile2cu.styles.ck.tensors import Box, steps_of
 
 
 class Staged(Record, frozen=True, kw_only=True):
@@ -121,9 +121,9 @@ class Pipelines:
         box = self.copies.source_box(src, tile, through, span)
         name = printer.names(tile.name)
         registers, window = printer.names.fresh(f"{name}_next"), printer.names.fresh(f"{name}_source")
-        starts = tuple(map(self.copies.printer.bounds.expanded, box.origin))
-        steps = None if box.lines else self._steps(starts, op.var)
-        first = tuple(substitute(start, {op.var: op.start}) for start in starts)
+        bounds = self.copies.printer.bounds
+        steps = None if box.lines else steps_of(box.origin, op.var, bounds)
+        first = tuple(substitute(bounds.expanded(start), {op.var: op.start}) for start in box.origin)
         return Staged(registers=registers, window=window, first=first, steps=steps, through=through, box=box, tile=tile)
 
     def _declared(self, staged: Staged) -> Iterator[str]:
@@ -133,13 +133,6 @@ class Pipelines:
         if staged.steps is not None:
             first = self.copies.loading_window(replace(box, origin=staged.first), through)
             yield f"auto {staged.window} = {first};"
-
-    def _steps(self, starts: tuple[Expr, ...], var: Var) -> tuple[int, ...] | None:
-        """By how much the window moves per iteration; None where it does not move evenly, or by what memory holds."""
-        if any(isinstance(part, Load) for start in starts for part in walk(start)):
-            return None
-        found = tuple(step_of(start, var, self.copies.printer) for start in starts)
-        return None if None in found else tuple(each for each in found if each is not None)
 
     def load(self, op: copy_ops.LoadRegisters) -> str:
         """The first half of a copy."""

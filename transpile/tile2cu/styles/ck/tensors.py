@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.signs import never_negative
 from tile2cu.analysis.tile_starts import begins_near
 from tile2cu.core.dtype import INT32
@@ -354,9 +355,16 @@ def _sequence(flags: Iterable[bool]) -> str:
     return f"sequence<{', '.join('true' if flag else 'false' for flag in flags)}>{{}}"
 
 
-def step_of(start: Expr, var: Var, printer: CkPrinter) -> int | None:
-    """By how much a coordinate grows from one iteration of a loop to the next; None where it is no multiple."""
-    found = printer.bounds.linear(start)
-    if any(var in walk(atom) and atom != var for atom in found.terms):
+def steps_of(starts: Iterable[Expr], var: Var, bounds: Bounds) -> tuple[int, ...] | None:
+    """By how much a window moves per iteration of a loop; None where it does not evenly, or by what memory holds."""
+    found = tuple(_step_of(start, var, bounds) for start in map(bounds.expanded, starts))
+    return None if None in found else tuple(each for each in found if each is not None)
+
+
+def _step_of(start: Expr, var: Var, bounds: Bounds) -> int | None:
+    found = bounds.linear(start)
+    if any(isinstance(part, Load) for part in walk(start)) or any(
+        var in walk(atom) and atom != var for atom in found.terms
+    ):
         return None
     return found.terms.get(var, 0)
