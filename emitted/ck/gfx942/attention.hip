@@ -23,11 +23,12 @@
 //
 // batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535
 // (workgroups of a grid along y or z); else TL_INVALID_SIZE. ceildiv(seq_len, block_M) must be at most 16,777,215 (the
-// threads of a grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address,
-// in bounds or not, must end within the first 2 GiB of their tensors, empty ones excepted: Q[batch - 1, seq_len + 62,
-// heads - 1, 127], K[batch - 1, seq_len + 62, heads / group - 1, 127], V[batch - 1, seq_len + 62, heads / group - 1,
-// 127] and Output[batch - 1, seq_len + 62, heads - 1, 127]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a
-// kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// threads of a grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile, or a window
+// past the last one, may address, in bounds or not, must end within the first 2 GiB of their tensors, empty ones
+// excepted: Q[batch - 1, seq_len + 62, heads - 1, 127], K[batch - 1, seq_len + 190, heads / group - 1, 127], V[batch -
+// 1, seq_len + 190, heads / group - 1, 127] and Output[batch - 1, seq_len + 62, heads - 1, 127]; else TL_INVALID_SIZE.
+// Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
+// out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:121) and Output (float16, attention.py:131). scores_sum adds acc_s before it is rounded to acc_s_cast.
 // tl::exp2 is v_exp_f32 (1 ulp, denormals are flushed).
@@ -407,9 +408,9 @@ extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int d
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(seq_len, block_M) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
-  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
+  // ck_tile's offsets have 32 bits: {extent, tiles by which a window may overhang it} of each dimension
   if (!tl::fits_in_2gib<half_t>({{batch}, {seq_len, block_M}, {heads}, {dim}}) ||
-      !tl::fits_in_2gib<half_t>({{batch}, {seq_len, block_N}, {heads / group}, {dim}}))
+      !tl::fits_in_2gib<half_t>({{batch}, {seq_len, 3 * block_N}, {heads / group}, {dim}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }

@@ -19,12 +19,12 @@
 //
 // M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a grid
 // along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 33,554,431 (the threads of a grid along x
-// are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors, empty ones excepted: X[M + 62, K + 62], W[N + 62, K / 2 + 30], S[N + 62, K /
-// group + 62], Z[N + 62, K / group + 62] and Y[M + 62, N + 62]; else TL_INVALID_SIZE. K must be a multiple of group =
-// 32, as K / 2 (of W), K / group (of S) and K / group (of Z) are extents; else TL_NOT_SUPPORTED. Empty tensors are not
-// accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements
-// are not stored.
+// are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile, or a window past the last one, may
+// address, in bounds or not, must end within the first 2 GiB of their tensors, empty ones excepted: X[M + 62, K + 190],
+// W[N + 62, K / 2 + 94], S[N + 62, K / group + 62], Z[N + 62, K / group + 62] and Y[M + 62, N + 62]; else
+// TL_INVALID_SIZE. K must be a multiple of group = 32, as K / 2 (of W), K / group (of S) and K / group (of Z) are
+// extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without workgroups is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, dequant.py:70). Computed in these types, not in
 // float32; each operation rounds (RN), to infinity on overflow; compilers may fuse a multiplication and an addition
 // (FMA): W_shared (float16, dequant.py:68).
@@ -307,9 +307,9 @@ extern "C" tl_status dequant_gemm_supports(int M, int N, int K, int device) {
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // Extents of W, S and Z are quotients without a remainder
   if (K % group != 0) return TL_NOT_SUPPORTED;
-  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
-  if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, block_K}}) ||
-      !tl::fits_in_2gib<uint8_t>({{N, block_N}, {K / 2, block_K / 2}}) ||
+  // ck_tile's offsets have 32 bits: {extent, tiles by which a window may overhang it} of each dimension
+  if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, 3 * block_K}}) ||
+      !tl::fits_in_2gib<uint8_t>({{N, block_N}, {K / 2, 3 * (block_K / 2)}}) ||
       !tl::fits_in_2gib<half_t>({{N, 64}, {K / group, 64}}) || !tl::fits_in_2gib<half_t>({{M, block_M}, {N, block_N}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);

@@ -20,11 +20,11 @@
 //
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
 // grid along y or z); else TL_INVALID_SIZE. ceildiv(N, parts * group) must be at most 16,777,215 (the threads of a grid
-// along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not,
-// must end within the first 2 GiB of their tensors, empty ones excepted: A[M + 126, K + 126], B[N + 126, K + 126],
-// scales_A[M + 126, ceildiv(K, group) - 1], scales_B[ceildiv(N, group) - 1, ceildiv(K, group) - 1] and C[M + 126, N +
-// 126]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile, or a window past the last one,
+// may address, in bounds or not, must end within the first 2 GiB of their tensors, empty ones excepted: A[M + 126, K +
+// 510], B[N + 126, K + 510], scales_A[M + 126, ceildiv(K, group) - 1], scales_B[ceildiv(N, group) - 1, ceildiv(K,
+// group) - 1] and C[M + 126, N + 126]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without
+// workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (bfloat16, gemm_fp8_scaled.py:67).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
@@ -317,9 +317,9 @@ extern "C" tl_status gemm_fp8_scaled_supports(int M, int N, int K, int device) {
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(N, parts * group) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
-  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
-  if (!tl::fits_in_2gib<fp8_t>({{M, block_M}, {K, group}}) ||
-      !tl::fits_in_2gib<fp8_t>({{N, parts * group}, {K, group}}) ||
+  // ck_tile's offsets have 32 bits: {extent, tiles by which a window may overhang it} of each dimension
+  if (!tl::fits_in_2gib<fp8_t>({{M, block_M}, {K, 4 * group}}) ||
+      !tl::fits_in_2gib<fp8_t>({{N, parts * group}, {K, 4 * group}}) ||
       !tl::fits_in_2gib<float>({{M, 128}, {tl::ceildiv(K, group)}}) ||
       !tl::fits_in_2gib<float>({{tl::ceildiv(N, group)}, {tl::ceildiv(K, group)}}) ||
       !tl::fits_in_2gib<bf16_t>({{M, block_M}, {N, group}}))

@@ -12,10 +12,10 @@
 //
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
 // grid along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (the threads of a grid along
-// x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must
-// end within the first 2 GiB of their tensors, empty ones excepted: A[M + 126, K + 30], B[K + 30, N + 126] and C[M +
-// 126, N + 126]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile, or a window past the last one, may
+// address, in bounds or not, must end within the first 2 GiB of their tensors, empty ones excepted: A[M + 126, K +
+// 126], B[K + 126, N + 126] and C[M + 126, N + 126]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel
+// without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -300,9 +300,9 @@ extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
-  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
-  if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, block_K}}) ||
-      !tl::fits_in_2gib<half_t>({{K, block_K}, {N, block_N}}) ||
+  // ck_tile's offsets have 32 bits: {extent, tiles by which a window may overhang it} of each dimension
+  if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, 4 * block_K}}) ||
+      !tl::fits_in_2gib<half_t>({{K, 4 * block_K}, {N, block_N}}) ||
       !tl::fits_in_2gib<half_t>({{M, block_M}, {N, block_N}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);

@@ -13,10 +13,10 @@
 //   C  out  float16  (N)     row-major
 //
 // N and K may be any size from 0 within these limits. ceildiv(N, block_N) must be at most 33,554,431 (the threads of a
-// grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or
-// not, must end within the first 2 GiB of their tensors, empty ones excepted: A[K + 2046], B[N + 2, K + 2046] and C[N +
-// 2]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// grid along x are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile, or a window past the last
+// one, may address, in bounds or not, must end within the first 2 GiB of their tensors, empty ones excepted: A[K +
+// 8190], B[N + 2, K + 8190] and C[N + 2]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without
+// workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32. Rounded to nearest even (RN): C (float16, gemv.py:50).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
@@ -261,8 +261,8 @@ extern "C" tl_status gemv_supports(int N, int K, int device) {
   if (N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 threads along x
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
-  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
-  if (!tl::fits_in_2gib<half_t>({{K, block_K}}) || !tl::fits_in_2gib<half_t>({{N, block_N}, {K, block_K}}) ||
+  // ck_tile's offsets have 32 bits: {extent, tiles by which a window may overhang it} of each dimension
+  if (!tl::fits_in_2gib<half_t>({{K, 4 * block_K}}) || !tl::fits_in_2gib<half_t>({{N, block_N}, {K, 4 * block_K}}) ||
       !tl::fits_in_2gib<half_t>({{N, block_N}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);

@@ -17,11 +17,11 @@
 //
 // M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a grid
 // along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 33,554,431 (the threads of a grid along x
-// are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors, empty ones excepted: X[M + 62, K + 126], W[N + 62, K / 4 + 30] and Y[M + 62,
-// N + 62]; else TL_INVALID_SIZE. K must be a multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED. Empty
-// tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
-// out-of-bounds elements are not stored.
+// are counted in 32 bits); else TL_INVALID_SIZE. The last elements that a tile, or a window past the last one, may
+// address, in bounds or not, must end within the first 2 GiB of their tensors, empty ones excepted: X[M + 62, K + 382],
+// W[N + 62, K / 4 + 94] and Y[M + 62, N + 62]; else TL_INVALID_SIZE. K must be a multiple of 4, as K / 4 (of W) is an
+// extent; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without workgroups is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
@@ -290,9 +290,9 @@ extern "C" tl_status w2a8_gemm_supports(int M, int N, int K, int device) {
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // Extents of W are quotients without a remainder
   if (K % 4 != 0) return TL_NOT_SUPPORTED;
-  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
-  if (!tl::fits_in_2gib<int8_t>({{M, block_M}, {K, block_K}}) ||
-      !tl::fits_in_2gib<uint8_t>({{N, block_N}, {K / 4, block_K / 4}}) ||
+  // ck_tile's offsets have 32 bits: {extent, tiles by which a window may overhang it} of each dimension
+  if (!tl::fits_in_2gib<int8_t>({{M, block_M}, {K, 3 * block_K}}) ||
+      !tl::fits_in_2gib<uint8_t>({{N, block_N}, {K / 4, 3 * (block_K / 4)}}) ||
       !tl::fits_in_2gib<int>({{M, block_M}, {N, block_N}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);

@@ -15,11 +15,11 @@
 //
 // M and N may be any size from 0 within these limits. M must be at most 65,535 (workgroups of a grid along y or z);
 // else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 67,108,863 (the threads of a grid along x are counted in 32
-// bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the first 2
-// GiB of their tensors, empty ones excepted: X[M - 1, K + 1022], W[N + 14, K / 4 + 254] and Y[M - 1, N + 14]; else
-// TL_INVALID_SIZE. K must be a multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED. Empty tensors are
-// not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds
-// elements are not stored.
+// bits); else TL_INVALID_SIZE. The last elements that a tile, or a window past the last one, may address, in bounds or
+// not, must end within the first 2 GiB of their tensors, empty ones excepted: X[M - 1, K + 4094], W[N + 14, K / 4 +
+// 1022] and Y[M - 1, N + 14]; else TL_INVALID_SIZE. K must be a multiple of 4, as K / 4 (of W) is an extent; else
+// TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds
+// loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; identical calls give equal bits on the same GPU model, with the same binary
@@ -247,9 +247,10 @@ extern "C" tl_status w2a8_gemv_supports(int M, int N, int K, int device) {
   if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // Extents of W are quotients without a remainder
   if (K % 4 != 0) return TL_NOT_SUPPORTED;
-  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
-  if (!tl::fits_in_2gib<int8_t>({{M}, {K, block_K}}) ||
-      !tl::fits_in_2gib<uint8_t>({{N, block_N}, {K / 4, block_K / 4}}) || !tl::fits_in_2gib<int>({{M}, {N, block_N}}))
+  // ck_tile's offsets have 32 bits: {extent, tiles by which a window may overhang it} of each dimension
+  if (!tl::fits_in_2gib<int8_t>({{M}, {K, 4 * block_K}}) ||
+      !tl::fits_in_2gib<uint8_t>({{N, block_N}, {K / 4, 4 * (block_K / 4)}}) ||
+      !tl::fits_in_2gib<int>({{M}, {N, block_N}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
