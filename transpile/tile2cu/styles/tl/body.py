@@ -57,8 +57,10 @@ class Body(Parts):
         file: str,
         layout_of: Callable[[FragmentLayout, tuple[Expr, ...]], str],
         layout_of_tile: Callable[[Buffer], str],
+        *,
+        by_one: bool,
     ) -> None:
-        super().__init__(operations, constants, file, layout_of_tile)
+        super().__init__(operations, constants, file, layout_of_tile, by_one=by_one)
         self.layout_of = layout_of
 
     def statement(self, statement: Statement, above: list[str]) -> StatementView:

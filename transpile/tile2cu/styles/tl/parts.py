@@ -12,15 +12,24 @@ from tile2cu.styles.tl.operations import Operations
 
 
 class Parts(Statements):
-    """Prints statements of a kernel of `file`; `layout_of_tile` names layouts of fragments."""
+    """Prints statements of a kernel of `file`; `layout_of_tile` names layouts of fragments.
+
+    `by_one`: only the thread that issues loads gets to them where they are in other loops.
+    """
 
     def __init__(
-        self, operations: Operations, constants: Constants, file: str, layout_of_tile: Callable[[Buffer], str]
+        self,
+        operations: Operations,
+        constants: Constants,
+        file: str,
+        layout_of_tile: Callable[[Buffer], str],
+        *,
+        by_one: bool,
     ) -> None:
         super().__init__(file, operations.printer)
+        self.by_one = by_one
         self.operations, self.constants, self.layout_of_tile = operations, constants, layout_of_tile
         self.texts: Texts | None = None  # of the producer's loop that is printed
-        self.by_one = False  # whether only the thread that issues loads gets to them
 
     @contextmanager
     def iterations(self, of: Iterations) -> Iterator[Texts]:

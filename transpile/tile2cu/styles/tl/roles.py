@@ -85,9 +85,8 @@ class Roles:
         producer, names = self.producer, self.printer.names
         shared = self.body.views(producer.hoisted)
         way = () if producer.way is None else (self._way(producer.way),)
-        self.body.by_one = producer.nested_by_one
         nested, prologue = self.body.views(producer.nested), self._prologue()
-        if self.body.by_one:
+        if producer.nested_by_one:
             prologue = (text_line(f"if ({tl.THREAD}() != threads) return;  // {ONE_THREAD}"), *prologue)
         elif prologue:
             prologue = (self._by_one(prologue),)

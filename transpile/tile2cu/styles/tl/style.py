@@ -93,6 +93,7 @@ class Tl(Style):
             resolved.program.source.name,
             layouts.of_extents,
             layouts.of_tile,
+            by_one=plan.producer is not None and plan.producer.nested_by_one,
         )
         indices = block_indices(plan.grid, printer) if plan.grid.persistent else ()
         start = body.early_exit(plan.early, plan.grid.blocks, body.printer)
