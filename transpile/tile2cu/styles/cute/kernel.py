@@ -1,6 +1,7 @@
 """A kernel's plan as CuTe: its tensors, fragments and shared tiles, and the statements over them."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -272,12 +273,16 @@ class CuteKernel(Parts):
                 chunks = claim.chunks * claim.bytes // width if width else 0
                 return replace(claim, bytes=width, chunks=chunks, by_instance=self.by_instance) if width else None
             case Streams(by=by):
-                copies = (each for each in self.operations if isinstance(each, copy_ops.Copy))
-                streamed = {each.src.buffer for each in copies if self.copies.streams(each)}
-                tensors = tuple(each for each in claim.tensors if each in streamed)
+                tensors = tuple(each for each in claim.tensors if each in self._streamed)
                 return replace(claim, by=f"{by} of {VECTOR} bytes" if by else "", tensors=tensors)
             case _:
                 return claim
+
+    @cached_property
+    def _streamed(self) -> frozenset[Buffer]:
+        """The tensors of which a copy by cp.async has a hint."""
+        copies = (each for each in self.operations if isinstance(each, copy_ops.Copy))
+        return frozenset(each.src.buffer for each in copies if self.copies.streams(each))
 
     def _of_group(self, op: structure.OfGroup) -> StatementView:
         outside, self._group = self._group, op.group
