@@ -27,6 +27,7 @@ from tile2cu.core.expr import (
 )
 from tile2cu.core.memo import kept
 from tile2cu.core.program import Assign, Atomic, Declare, Launch, Let, Loop
+from tile2cu.core.schedule import log2_of
 
 
 class Known(IntEnum):
@@ -120,8 +121,7 @@ def operands_by_bits(expr: Expr, bits: int | None) -> Iterator[tuple[Expr, int |
 
 def _log2(expr: Expr) -> int | None:
     """The binary logarithm of a known power of two; None for other expressions."""
-    value = int(static_value(expr) or 0)
-    return value.bit_length() - 1 if value > 0 and value & -value == value else None
+    return log2_of(int(static_value(expr) or 0))
 
 
 @kept

@@ -398,6 +398,11 @@ class LptOrder(Record, frozen=True):
 BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
 
 
+def log2_of(value: int) -> int | None:
+    """The binary logarithm of a power of two; None of other numbers."""
+    return value.bit_length() - 1 if value > 0 and value & -value == value else None
+
+
 def round_up(value: int, step: int) -> int:
     """The next multiple of a step."""
     return -(-value // step) * step

@@ -5,6 +5,7 @@ from math import gcd, prod
 from tile2cu.core.layout import Blocked, MmaAccumulator, SharedLayout
 from tile2cu.core.program import Buffer
 from tile2cu.core.record import Record
+from tile2cu.core.schedule import log2_of
 
 _CHUNK = 16  # bytes: what a swizzle permutes
 _ATOM_ROWS = 8
@@ -98,17 +99,13 @@ def _of_warp(layout: MmaAccumulator) -> tuple[int, int]:
     return layout.rows // layout.warps.m, layout.cols // layout.warps.n
 
 
-def _is_power_of_two(value: int) -> bool:
-    return value & (value - 1) == 0
-
-
 def which_warp(layout: MmaAccumulator) -> str:
     """Which warp holds what where instructions alternate among warps; empty where a warp's part is contiguous.
 
     CuTe offsets swizzled tiles by powers of two only, so warps cannot begin at multiples of 48 columns.
     """
     warps, (rows, cols) = layout.warps, _of_warp(layout)
-    if all(count == 1 or _is_power_of_two(extent) for count, extent in ((warps.m, rows), (warps.n, cols))):
+    if all(count == 1 or log2_of(extent) is not None for count, extent in ((warps.m, rows), (warps.n, cols))):
         return ""
     m, n = ("w", "") if warps.n == 1 else (f"(w / {warps.n})", f"(w % {warps.n})")
     return f"warp w holds {_part('rows', 16, warps.m, rows, m)} and {_part('columns', 8, warps.n, cols, n)}"
@@ -118,7 +115,7 @@ def _part(name: str, instruction: int, warps: int, extent: int, warp: str) -> st
     """Of one dimension, in words: what a warp holds of a tile."""
     if warps == 1:
         return f"all {name}"
-    if _is_power_of_two(extent):
+    if log2_of(extent) is not None:
         return f"{extent} {name} from {extent} {warp}"
     return f"{instruction} {name} from {instruction} {warp} of each {instruction * warps}"
 
@@ -127,7 +124,7 @@ def _permutation(instruction: int, warps: int, extent: int) -> str:
     """Along M or N: the instruction's own, then warps at the distance of what one holds, then its instructions."""
     if warps == 1 or extent == instruction:
         return static(warps * extent)
-    if not _is_power_of_two(extent):  # columns of two instructions, which one ldmatrix.x4 loads
+    if log2_of(extent) is None:  # columns of two instructions, which one ldmatrix.x4 loads
         return static(warps * (16 if extent % 16 == 0 else instruction))
     shape = f"Shape<{static(instruction)}, {static(warps)}, {static(extent // instruction)}>"
     return f"Layout<{shape}, Stride<_1, {static(extent)}, {static(instruction)}>>"
