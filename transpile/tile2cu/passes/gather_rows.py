@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import with_values
+from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.analysis.prefetch import unprefetchable
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uses import pipelined_loops, statements
@@ -11,7 +12,6 @@ from tile2cu.core.program import Buffer, Copy, Launch, Let, Loop, Parallel, Rang
 from tile2cu.core.rebuild import with_instead
 from tile2cu.passes.loop_to_copy import chosen
 from tile2cu.passes.tiles import whole
-from tile2cu.passes.transposed_stores import start_of
 
 GATHERED = "rewrite.loop.gathered-rows"
 
@@ -62,7 +62,7 @@ def _copy(op: Parallel, by_tensors: bool) -> Copy | None:
         return None
     element, conditions = found
     tensor, (row, col) = found[0].buffer, op.vars
-    start = start_of(element.indices[-1], col)
+    start = rest_of_sum(element.indices[-1], col)
     positions = (*element.indices[:-1], *conditions)
     if start is None or row in walk(start) or not any(row in walk(position) for position in positions):
         return None

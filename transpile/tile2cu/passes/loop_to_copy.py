@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from tile2cu.analysis.bounds import Bounds, bounds_of
+from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.analysis.uses import pipelined_loops, statements
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Var, binary, int_const, result_dtype, static_value, walk
@@ -22,7 +23,6 @@ from tile2cu.core.rebuild import with_instead
 from tile2cu.core.record import Record
 from tile2cu.passes.mask_after_gemm import conjuncts
 from tile2cu.passes.tiles import whole
-from tile2cu.passes.transposed_stores import start_of
 
 COPIED = "rewrite.loop.copied-tile"
 
@@ -98,7 +98,7 @@ def _starts(indices: tuple[Expr, ...], op: Parallel) -> tuple[Start, ...] | None
     found: list[Start] = []
     for index in indices:
         inside = [var for var in op.vars if var in walk(index)]
-        start = start_of(index, inside[0]) if len(inside) == 1 else index
+        start = rest_of_sum(index, inside[0]) if len(inside) == 1 else index
         if len(inside) > 1 or start is None or any(var in walk(start) for var in op.vars):
             return None
         found.append((inside[0] if inside else None, start))
@@ -124,7 +124,7 @@ def _limit(condition: Expr, op: Parallel, starts: tuple[Start, ...]) -> _Limit |
     if any(var in walk(condition.rhs) for var in op.vars):
         return None
     for var, start in starts:
-        before = None if var is None else start_of(condition.lhs, var)
+        before = None if var is None else rest_of_sum(condition.lhs, var)
         if var is not None and before is not None and (before == start or static_value(before) == 0):
             return _Limit(var, before, _compared(condition))
     return None

@@ -4,11 +4,12 @@ from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.core.expr import int_const, negated
 from tile2cu.core.program import Copy, If, Parallel, Range, Region, Store
 from tile2cu.passes.mask_after_gemm import some_fails
 from tile2cu.passes.tiles import whole
-from tile2cu.passes.transposed_stores import start_of, stored_tile
+from tile2cu.passes.transposed_stores import stored_tile
 
 
 def bounded(op: Parallel, bounds: Bounds) -> tuple[Copy, If] | None:
@@ -30,8 +31,8 @@ def bounded(op: Parallel, bounds: Bounds) -> tuple[Copy, If] | None:
     fails = some_fails(guard.condition, dict(zip(op.vars, op.extents, strict=True)), bounds)
     if row is None or fails is None:
         return None
-    starts = [*outer, start_of(last, j)]
-    starts[row] = start_of(outer[row], i)
+    starts = [*outer, rest_of_sum(last, j)]
+    starts[row] = rest_of_sum(outer[row], i)
     if any(start is None or variables(start) & {i, j} for start in starts):
         return None
     extents = {row: op.extents[0], len(outer): op.extents[1]}

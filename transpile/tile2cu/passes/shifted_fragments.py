@@ -3,14 +3,13 @@
 from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import Access, element_accesses
+from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import (
-    Binary,
     Expr,
     Load,
     Var,
     binary,
-    int_const,
     is_of_thread,
     joined,
     static_value,
@@ -72,14 +71,8 @@ def _offsets(op: Parallel, access: Access) -> list[Expr] | None:
 
 def _offset(index: Expr, var: Var, op: Parallel) -> Expr | None:
     """The offset of the variable: loop-invariant, and uniform."""
-    match index:
-        case Var() if index == var:
-            return int_const(0)
-        case Binary(op="+", lhs=lhs, rhs=rhs) if var in (lhs, rhs):
-            offset = rhs if lhs == var else lhs
-            return None if set(op.vars) & set(walk(offset)) or is_of_thread(offset) else offset
-        case _:
-            return None
+    offset = rest_of_sum(index, var)
+    return None if offset is None or set(op.vars) & set(walk(offset)) or is_of_thread(offset) else offset
 
 
 def _reads(stmt: Stmt, access: Access) -> bool:

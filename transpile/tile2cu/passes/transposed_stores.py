@@ -1,6 +1,7 @@
 """A loop that is a transposing copy: it stores a fragment's transpose to a tensor."""
 
-from tile2cu.core.expr import Binary, Call, Expr, Load, Var, int_const, static_value, walk
+from tile2cu.analysis.linear import rest_of_sum
+from tile2cu.core.expr import Call, Load, int_const, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Parallel, Range, Region, Scope, Store
 from tile2cu.passes.tiles import whole
 
@@ -14,7 +15,7 @@ def transposing(op: Parallel) -> Copy | None:
     tensor = store.buffer
     *outer, row, col = store.indices
     i, j = op.vars
-    starts = (*outer, *(start_of(index, var) for index, var in ((row, j), (col, i))))
+    starts = (*outer, *(rest_of_sum(index, var) for index, var in ((row, j), (col, i))))
     if any(start is None or any(part in (i, j) for part in walk(start)) for start in starts):
         return None
     ones = [int_const(1)] * len(outer)
@@ -36,16 +37,3 @@ def stored_tile(store: Store, op: Parallel) -> Buffer | None:
     extents = tuple(static_value(extent) for extent in op.extents)
     found = tile.scope is Scope.FRAGMENT and tensor.scope is Scope.GLOBAL and tensor.rank > 1
     return tile if found and value.indices == op.vars and tile.rank == 2 and extents == tile.static_shape else None
-
-
-def start_of(index: Expr, var: Var) -> Expr | None:
-    """The offset that is added to a loop's index; None for other indices."""
-    match index:
-        case Var() if index is var:
-            return int_const(0)
-        case Binary(op="+", lhs=start, rhs=Var() as last) if last is var:
-            return start
-        case Binary(op="+", lhs=Var() as first, rhs=start) if first is var:
-            return start
-        case _:
-            return None
