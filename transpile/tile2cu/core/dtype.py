@@ -59,6 +59,13 @@ class DType(Record, frozen=True):
     def is_int(self) -> bool:
         return self.kind in ("int", "uint")
 
+    @property
+    def has_partial_sums(self) -> bool:
+        """Whether a sum may be computed from other partial sums: those of narrow floats may overflow where it does not,
+        as terms cancel; integers wrap to the same sum.
+        """
+        return not self.is_float or self.bits >= FLOAT32.bits
+
     def has_all_of(self, other: "DType") -> bool:
         """Whether it is an integer type that has all values of another one."""
         same = self.kind == other.kind and self.bits >= other.bits

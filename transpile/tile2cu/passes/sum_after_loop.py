@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import viewed
 from tile2cu.analysis.uses import has_mma, is_only_use, statements
-from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Const, Load, Role, static_value
 from tile2cu.core.program import (
     Buffer,
@@ -88,8 +87,8 @@ def _adds(op: Reduce, launch: Launch) -> bool:
     """Whether an operation adds a fragment of few elements to sums in registers."""
     if op.kind is not Reduction.SUM or op.clear or viewed(launch, op.dst) or op.src.of is not None:
         return False
-    if op.dst.dtype.is_float and op.dst.dtype.bits < FLOAT32.bits:
-        return False  # a partial sum may overflow where their sum does not, as terms cancel
+    if not op.dst.dtype.has_partial_sums:
+        return False
     in_registers = op.src.scope is op.dst.scope is Scope.FRAGMENT
     return in_registers and prod(op.src.static_shape) <= _MOST_ELEMENTS * launch.threads
 

@@ -14,8 +14,6 @@ from tile2cu.core.rebuild import Body, with_instead
 from tile2cu.core.record import Record
 from tile2cu.passes.tiles import fresh
 
-_LEAST_BITS = 32  # of a partial sum: for the order of its terms to be irrelevant
-
 
 def totals_of_partials(launch: Launch) -> Launch:
     """The launch without fragments of partial sums of which only the total is used.
@@ -104,7 +102,7 @@ def _total(clear: Fill, body: Body, launch: Launch) -> _Total | None:
                 and reduce.dst.memory is not partials
                 and update.previous is None
                 and all(static_value(extent) is not None for extent in loop.extents)
-                and partials.dtype.bits >= _LEAST_BITS
+                and partials.dtype.has_partial_sums
             ):
                 return _Total(clear, loop, update, reduce)
     return None
