@@ -21,13 +21,17 @@ class _Names:
 
     def __init__(self, stmt: Stmt, taken: set[str]) -> None:
         self.stmt, self.taken = stmt, taken
-        self.lets: list[Let] = []
+        self.values: dict[Var, Expr] = {}  # by their names
 
     def named(self, expr: Expr, wish: str) -> Var:
         var = Var(expr.dtype, unused(wish, self.taken), Role.LET)
         self.taken.add(var.name)
-        self.lets.append(Let(var=var, value=expr, span=self.stmt.span))
+        self.values[var] = expr
         return var
+
+    @property
+    def lets(self) -> tuple[Let, ...]:
+        return tuple(Let(var=var, value=value, span=self.stmt.span) for var, value in self.values.items())
 
 
 def begun(op: Copy | Fill | AtomicTile | Parallel, taken: set[str]) -> tuple[tuple[Let, ...], Stmt]:
@@ -44,10 +48,8 @@ def begun(op: Copy | Fill | AtomicTile | Parallel, taken: set[str]) -> tuple[tup
                 reads = (read for read in evaluated(expr).reads if read.buffer is expr.buffer)
                 changes = any(may_overlap(read, write) for read in reads for write in writes)
                 return names.named(expr, wish) if changes else None
-            case Call(args=(Var() as element,)) if expr.function.startswith("atomic_load"):
-                (*_, let) = names.lets  # its element, the last that has been named
-                assert let.var is element
-                names.lets[-1] = replace(let, value=replace(expr, args=(let.value,)))
+            case Call(args=(Var() as element,)) if expr.function.startswith("atomic_load") and element in names.values:
+                names.values[element] = replace(expr, args=(names.values[element],))
                 return element
             case _:
                 return None
@@ -56,7 +58,7 @@ def begun(op: Copy | Fill | AtomicTile | Parallel, taken: set[str]) -> tuple[tup
         changed: Stmt = replace(op, extents=with_expressions(op.extents, own))
     else:
         changed = with_expressions(op, own)
-    return tuple(names.lets), changed
+    return names.lets, changed
 
 
 def reads_first(launch: Launch, stmt: Stmt) -> Launch:
