@@ -185,10 +185,10 @@ class Copies:
                 )
         rows, vector = self._rows(tile, min(self.shared.vector(tile), VECTOR // size), span)
         about = (
-            f"copies of {name} between global memory and LDS: {vector * size} bytes per access, of "
+            f"copies of {{}} between global memory and LDS: {vector * size} bytes per access, of "
             "global memory where rows are aligned",
         )
-        both = self.fragments.named(f"{name}_copy", rows, about, shape=tile.shape)
+        both = self.fragments.named(f"{name}_copy", rows, about, shape=tile.shape, tile=name)
         return Through(both, both)
 
     def _rows(self, tile: Buffer, vector: int, span: Span) -> tuple[Encoding, int]:
@@ -249,8 +249,8 @@ class Copies:
         vector = min(self.shared.vector(tile), VECTOR // max(tile.dtype.bytes, dst.buffer.dtype.bytes))
         rows, _ = self._rows(tile, vector, span)
         name = self.printer.names(tile.name)
-        about = (f"copies of {name} from LDS to global memory",)
-        distribution = self.fragments.named(f"{name}_copy", rows, about, shape=tile.shape)
+        about = ("copies of {} from LDS to global memory",)
+        distribution = self.fragments.named(f"{name}_copy", rows, about, shape=tile.shape, tile=name)
         box = self.tensors.box(dst, tile.shape, rows, span)
         yield from box.lines
         out = self.printer.names.fresh(f"{self.printer.names(dst.buffer.name)}_tile")

@@ -13,7 +13,7 @@ from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.registers import Fragment
-from tile2cu.styles.base.comments import wrapped
+from tile2cu.styles.base.comments import listed, wrapped
 from tile2cu.styles.base.layouts import described, of_interleaved
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.ck import vocabulary as words
@@ -35,12 +35,22 @@ class Temporary(Enum):
 
 
 class Distribution(Record, frozen=True):
-    """A named encoding, and its comment; `extents` are those of the tile it distributes, empty where it covers more."""
+    """A named encoding, and lines about it; `extents` are those of the tile it distributes, empty where it covers more.
+
+    `uses`: what it is for, each with the tiles whose names take the place of `{}` there.
+    """
 
     name: str
     encoding: Encoding
     about: tuple[str, ...]
+    uses: tuple[tuple[str, tuple[str, ...]], ...]
     extents: tuple[Expr, ...] = ()
+
+    @property
+    def comments(self) -> tuple[str, ...]:
+        """The comment above it."""
+        texts = (use.format(listed(list(tiles))) if tiles else use for use, tiles in self.uses)
+        return (*(line for text in texts for line in wrapped(text)), *self.about)
 
 
 def distribution_of(encoding: str) -> str:
@@ -117,18 +127,28 @@ class Fragments:
         over: tuple[str, ...] = (),
         *,
         shape: tuple[Expr, ...] = (),
+        tile: str = "",
     ) -> Distribution:
-        """The distribution of an encoding of a tile of this shape; one that the kernel has, or `wish` is its name."""
+        """The distribution of an encoding of a tile of this shape; one that the kernel has, or `wish` is its name.
+
+        `about` begins with what it is for, where `{}` is `tile`.
+        """
+        use, *more = about
+        tiles = (tile,) if tile else ()
         if encoding not in self.distributions:
             over = over or tuple(_DIMENSIONS[: len(encoding.hs)])
             coordinates = encoding.about(over)
             in_line = wrapped(", ".join(coordinates))
-            lines = (*wrapped(about[0]), *about[1:], *(in_line if len(in_line) == 1 else coordinates))
+            lines = (*more, *(in_line if len(in_line) == 1 else coordinates))
             extents = self._extents(shape, encoding)
-            self.distributions[encoding] = Distribution(self.printer.names.fresh(wish), encoding, lines, extents)
+            self.distributions[encoding] = Distribution(
+                self.printer.names.fresh(wish), encoding, lines, ((use, tiles),), extents
+            )
         found = self.distributions[encoding]
-        if (first := wrapped(about[0]))[0] not in found.about:  # another tile has the same distribution
-            found = replace(found, about=(*first, *found.about))
+        uses = dict(found.uses)  # another tile may have the same distribution
+        if use not in uses or not set(tiles) <= set(uses[use]):
+            uses = {use: (*uses.get(use, ()), *tiles)} | {each: of for each, of in uses.items() if each != use}
+            found = replace(found, uses=tuple(uses.items()))
             self.distributions[encoding] = found
         return found
 
@@ -161,7 +181,7 @@ class Fragments:
     def types(self) -> Iterator[Declaration]:
         """The encodings."""
         for each in self.distributions.values():
-            yield Declaration(f"using {each.name} = {each.encoding};", each.about)
+            yield Declaration(f"using {each.name} = {each.encoding};", each.comments)
             if each.extents:
                 arguments = (each.name, *map(self.printer.index, each.extents))
                 yield Declaration(f"static_assert({words.HAS_EXTENTS}<{', '.join(arguments)}>);")
