@@ -198,8 +198,8 @@ using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<2, 2, 16>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 2>>, sequence<1>, sequence<1>>;
 static_assert(tl::has_extents<scores_max_layout, block_H>);
-// copies of K_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
-// copies of Q_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
+// copies of Q_shared and K_shared between global memory and LDS: 16 bytes per access, of global memory where rows
+// are aligned
 // i = 8 (value / 8) + 4 wave + lane / 16, j = 8 (lane % 16) + value % 8
 using Q_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<8, 2, 4>, sequence<16, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,

@@ -137,8 +137,8 @@ using left_scale_layout =
     tile_distribution_encoding<sequence<2, 4>, tuple<sequence<2, 4, 16>>, tuple<sequence<1, 0>, sequence<0, 1>>,
                                tuple<sequence<0, 0>, sequence<1, 2>>, sequence<1>, sequence<1>>;
 static_assert(tl::has_extents<left_scale_layout, block_M>);
-// copies of B_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
-// copies of A_shared between global memory and LDS: 16 bytes per access, of global memory where rows are aligned
+// copies of A_shared and B_shared between global memory and LDS: 16 bytes per access, of global memory where rows
+// are aligned
 // i = 32 (value / 16) + 8 wave + lane / 8, j = 16 (lane % 8) + value % 16
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 8>, sequence<8, 16>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
