@@ -262,3 +262,13 @@ def test_the_launcher_chooses_between_rows_of_16_bytes_of_4_and_others() -> None
     copies = dict(re.findall(r"struct Copies(\S*) \{(.*?)\n\};", source, re.DOTALL))
     accesses = {key: set(re.findall(r"A_shared_copy = .*?<(\w+)>", text)) for key, text in copies.items()}
     assert accesses == {"": {"int8_t"}, "<tl::Aligned<4>>": {"uint32_t"}, "<tl::Aligned<16>>": {"uint128_t"}}
+
+
+@pytest.mark.parametrize(("style", "stages"), [("tl", 0), ("cute", 1)])
+def test_what_wraps_and_what_a_stage_is_are_explained_once(style: str, stages: int) -> None:
+    """Where it is printed first: Offsets is not validated, and a stage is a tile's first descriptors and a distance."""
+    path = Path(__file__).resolve().parents[3] / "examples/gemm_batched.py"
+    (found,) = tile2cu.emit(path, kernel="gemm_grouped", style=style, target="cuda:sm_90a").values()
+    _, first = found.source.split("// tl::wrapping_...: ")
+    assert "tl::wrapping_subtract(Offsets(g + 1), Offsets(g))" in first.split(";")[0]
+    assert found.source.count("// tl::stage_of: ") == stages

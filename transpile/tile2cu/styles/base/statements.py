@@ -6,7 +6,9 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from tile2cu.core.expr import negated
+from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.wrapping import may_wrap, taken_modulo
+from tile2cu.core.expr import negated, walk
 from tile2cu.core.program import Stmt
 from tile2cu.plan import ops, structure
 from tile2cu.plan.claims import Claim, CpAsyncs, TmaBoxes
@@ -17,7 +19,11 @@ from tile2cu.styles.base.comments import BODY_WIDTH, Place, file_of, heading, pl
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.view import StatementView, text_line
+from tile2cu.styles.base.vocabulary import NAMESPACE
 
+_WRAPS = (
+    f"{NAMESPACE}wrapping_...: no launcher checks the numbers that decide this one, and signed overflow is undefined"
+)
 _PER_TILE = (CpAsyncs, TmaBoxes)  # true of each tile: stated above the first of neighbours with equal ones
 
 
@@ -29,6 +35,7 @@ class Statements(ABC):
         self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
         self.at_continue = ""  # what a `continue` must do first
         self.places: list[Place] = []  # that comments name
+        self._wrapping_told = False
 
     @abstractmethod
     def view(self, op: ops.Op) -> StatementView:
@@ -77,8 +84,20 @@ class Statements(ABC):
         """The statement under its comments: its paragraph's, the one at its line's end, and its claims."""
         trailing = statement.source.trailing
         own = [trailing] if trailing and not any(trailing in line for line in above) else []
+        own += self._about_wrapping(statement.op.source)
         view = self.view(statement.op)
         return self._placed(statement, view, [*above, *own], view.line or statement.op.source.span.line)
+
+    def _about_wrapping(self, stmt: Stmt) -> list[str]:
+        """Why arithmetic wraps, above the first statement with some that does because of what no launcher knows."""
+        bounds = self.printer.bounds
+        parts = (part for expr in expressions(stmt) for part in walk(expr))
+        if self._wrapping_told or not any(
+            part not in taken_modulo(bounds.launch) and may_wrap(bounds, part) for part in parts
+        ):
+            return []
+        self._wrapping_told = True
+        return [_WRAPS]
 
     def heading(self, group: tuple[Stmt, ...]) -> list[str]:
         """The comment above a paragraph."""

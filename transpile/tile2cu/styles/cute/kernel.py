@@ -61,6 +61,9 @@ OfProducer = (
 OfTiles = ByThreads | structure.Elementwise | ops.Fill | ops.Mma | ops.Reduce  # partitioned from thread 0 of the block
 
 
+_OF_STAGES = f"{words.STAGE_OF}: operands by the descriptors of the first stage, plus the stage's distance"
+
+
 class CuteKernel(Parts):
     """Prints one kernel of `file`."""
 
@@ -102,6 +105,7 @@ class CuteKernel(Parts):
         self.role = Role(plan.producer, self, self._indices) if plan.producer is not None else None
         self.mma = Mmas(self.printer, self.fragments, self.copies)
         self.reductions = Reductions(self.printer, self.fragments)
+        self._stages_told = False
         self._group = 0 if plan.launch.groups == 1 else -1  # the group of threads that does what is printed
 
     @property
@@ -260,7 +264,14 @@ class CuteKernel(Parts):
         said = tuple(comment(each, self.printer.names) for each in claims)
         if isinstance(op, ops.Barrier):  # clang-format leaves lines that begin with a word and a colon
             said = tuple(line for each in said for line in wrapped(each, BODY_WIDTH))
-        return text_line(text, 0, said)
+        return text_line(text, 0, (*said, *self._about_stages(op)))
+
+    def _about_stages(self, op: ops.Op) -> tuple[str, ...]:
+        """What a stage is as an operand, above the first MMA that has one."""
+        if self._stages_told or not isinstance(op, ops.Mma) or not self.mma.has_stages(op):
+            return ()
+        self._stages_told = True
+        return (_OF_STAGES,)
 
     def _stated(self, claim: Claim, op: ops.Op) -> Claim | None:
         """A claim about a copy as it is made: its width, and the 16 bytes that alone have a hint; None of no cp.async.

@@ -76,6 +76,12 @@ class Mmas(Record, frozen=True):
         shape = f"Shape<Int<{self.printer.index(rows.extent)}>, Int<{self.printer.index(columns.extent)} / 2>>{{}}"
         return f"{words.TILE_AT}({text}, {shape}, make_coord({self.printer.coordinate(rows.start)}, 0))"
 
+    def has_stages(self, op: ops.Mma) -> bool:
+        """Whether an operand is a stage whose descriptors are computed in front of the loop."""
+        of_warpgroups = op.instruction.unit is MmaUnit.WARPGROUP and self._are_filled(op)
+        shared = (tile.buffer for tile in (op.a, op.b) if tile.buffer.scope is Scope.SHARED)
+        return of_warpgroups and any(buffer.name in self.printer.stages for buffer in shared)
+
     def of_slab(self, op: ops.Mma, slab: str) -> str:
         """The same of one slab of its operands' K."""
         return self._wgmma(op, slab)
