@@ -377,6 +377,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       // attention_block_sparse.py:89  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True,
       // policy=T.GemmWarpPolicy.FullRow)
       // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, RS: A in registers, B K-major
+      // tl::stage_of: operands by the descriptors of the first stage, plus the stage's distance
       warpgroup_fence_operand(acc_s);
       warpgroup_arrive();
       tl::wgmma(acc_s_mma{}, warpgroup, tl::as_operand_A(Q_local), tl::stage_of(K_shared, K_shared_stage.index()),

@@ -246,6 +246,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     const auto block = tl::lpt_order<4>(tile, tiles);
     const int bx = block.x, by = block.y, bz = block.z;
     // attention_varlen.py:64-67
+    // tl::wrapping_...: no launcher checks the numbers that decide this one, and signed overflow is undefined
     const int start = tl::wrapping_add(cu_seqlens(bz), bx * block_M);
     const int length = tl::wrapping_subtract(cu_seqlens(bz + 1), cu_seqlens(bz));
     const int start_k = cu_seqlens_k(bz);
@@ -373,6 +374,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       // attention_varlen.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
       // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, RS: A in registers, B K-major
       K_shared_barriers.consumer_wait(K_shared_stage);
+      // tl::stage_of: operands by the descriptors of the first stage, plus the stage's distance
       warpgroup_fence_operand(acc_s);
       warpgroup_arrive();
       tl::wgmma(acc_s_mma{}, warpgroup, tl::as_operand_A(Q_local), tl::stage_of(K_shared, K_shared_stage.index()),

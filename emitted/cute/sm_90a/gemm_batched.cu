@@ -228,6 +228,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       barriers.consumer_wait(stage);
       // gemm_batched.py:50  T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
       // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major
+      // tl::stage_of: operands by the descriptors of the first stage, plus the stage's distance
       warpgroup_fence_operand(C_local);
       warpgroup_arrive();
       tl::wgmma(C_local_mma{}, warpgroup, tl::stage_of(A_shared, stage.index()),

@@ -174,6 +174,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // gemm_batched.py:84  for g in T.serial(groups):
   for (int g = 0; g < groups; ++g) {
     // gemm_batched.py:85
+    // tl::wrapping_...: no launcher checks the numbers that decide this one, and signed overflow is undefined
     const int ours = tl::ceildiv(tl::wrapping_subtract(Offsets(g + 1), Offsets(g)), block_M);
 
     // gemm_batched.py:86  if by >= blocks and by < blocks + ours:
@@ -235,6 +236,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     barriers.consumer_wait(stage);
     // gemm_batched.py:96  T.gemm(A_shared, B_shared, C_local)
     // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major
+    // tl::stage_of: operands by the descriptors of the first stage, plus the stage's distance
     warpgroup_fence_operand(C_local);
     warpgroup_arrive();
     tl::wgmma(C_local_mma{}, 0, tl::stage_of(A_shared, stage.index()),

@@ -273,6 +273,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto start_Y_local = [&] {
     // linear_int4_prefill.py:71  T.gemm(W_local, X_shared, Y_local, transpose_B=True)
     // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B K-major
+    // tl::stage_of: operands by the descriptors of the first stage, plus the stage's distance
     warpgroup_fence_operand(Y_local);
     warpgroup_arrive();
     tl::wgmma(Y_local_mma{}, warpgroup, tl::as_operand_A(W_local_in_flight),

@@ -500,6 +500,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto start_acc_o = [&](int k) {
     // mla_decode.py:118  T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
     // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B N-major
+    // tl::stage_of: operands by the descriptors of the first stage, plus the stage's distance
     warpgroup_fence_operand(acc_o);
     warpgroup_arrive();
     tl::wgmma(acc_o_mma{}, warpgroup, tl::as_operand_A(S_now), tl::swap_modes(tl::stage_of(KV_shared, k % num_stages)),
