@@ -130,3 +130,34 @@ def test_a_table_may_have_null_where_a_tensor_is_empty(tmp_path: Path) -> None:
         kernel(addresses, np.array([0, 1], np.int32))
     head = kernel.source.replace("\n// ", " ")
     assert "The same holds for Y, whose addresses come from memory: the launcher cannot check them." in head
+
+
+# Each once read the elements of the row before while, or before, other threads wrote them through another name.
+SAME_MEMORY = {
+    "two addresses": """
+X = T.make_tensor(source, (8, 64), "float32")
+Y = T.make_tensor(target, (8, 64), "float32")
+for k in T.serial(4):
+    last = X[k, 63]
+    for j in T.Parallel(64):
+        Y[k + 1, j] = last + 1.0
+done[0] = 1
+""",
+    "an address and an argument": """
+Y = T.make_tensor(target, (8, 64), "float32")
+for k in T.serial(4):
+    for j in T.Parallel(64):
+        Y[k + 1, j] = Z[k, 63] + 1.0
+done[0] = 1
+""",
+}
+
+
+@pytest.mark.parametrize("name", SAME_MEMORY)
+def test_a_tensor_at_an_address_may_be_a_part_of_another(name: str, tmp_path: Path) -> None:
+    params = 'source: T.ptr, target: T.ptr, Z: T.Tensor((8, 64), "float32"), done: T.Tensor((1,), "int32")'
+    kernel = load_body(tmp_path, SAME_MEMORY[name], params, threads=64, check=False)
+    tensor = aligned(np.zeros((8, 64), np.float32))
+    kernel(tensor, tensor, tensor)
+    np.testing.assert_array_equal(tensor[:, 0], [0, 1, 2, 3, 4, 0, 0, 0])
+    assert "const float* __restrict__" not in kernel.source

@@ -1,11 +1,10 @@
 """Which elements a statement reads and writes."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from tile2cu.analysis import effects as effect
 from tile2cu.analysis.control import steps
-from tile2cu.analysis.dependence import keeps
+from tile2cu.analysis.dependence import is_among, keeps, same_storage
 from tile2cu.analysis.effects import effects, evaluated, own_effects
 from tile2cu.core.expr import (
     Address,
@@ -289,15 +288,16 @@ def used_by_itself(stmt: Stmt) -> frozenset[Buffer]:
 
 def tensors_accessed_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
     """The tensors that a body reads as well as writes, or writes in several statements, not by atomics alone."""
-    several = updated_in_several_ways(body)
     used = [(read_by_itself(stmt), _written_by_itself(stmt), atomic_only(stmt)) for stmt in steps(body)]
-    read = {buffer.memory for reads, _, atomic in used for buffer in reads - atomic}
-    written = Counter(memory for _, writes, _ in used for memory in {buffer.memory for buffer in writes})
-    plainly = {buffer.memory for _, writes, atomic in used for buffer in writes - atomic}
+    read = frozenset(buffer for reads, _, atomic in used for buffer in reads - atomic)
+    ordered = updated_in_several_ways(body).union(buffer for _, writes, atomic in used for buffer in writes - atomic)
+    written = [writes for _, writes, _ in used]
+    tensors = {buffer.memory for writes in written for buffer in writes if buffer.scope is Scope.GLOBAL}
     return frozenset(
-        buffer
-        for buffer, count in written.items()
-        if buffer.scope is Scope.GLOBAL and (buffer in read or (count > 1 and buffer in plainly | several))
+        tensor
+        for tensor in tensors
+        if is_among(tensor, read)
+        or (is_among(tensor, ordered) and sum(is_among(tensor, writes) for writes in written) > 1)
     )
 
 
@@ -312,7 +312,12 @@ def updated_in_several_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
                 kinds.setdefault(update.dst.buffer.memory, set()).add(update.kind)
             elif isinstance(update, Atomic) and (isinstance(stmt, Parallel) or update.kind is not None):
                 kinds.setdefault(update.buffer.memory, set()).add(update.kind)
-    return frozenset(memory for memory, found in kinds.items() if len(found) > 1)
+    return frozenset(
+        memory
+        for memory in kinds
+        if len(set[Reduction | None]().union(*(found for other, found in kinds.items() if same_storage(other, memory))))
+        > 1
+    )
 
 
 def atomic_only(stmt: Stmt) -> frozenset[Buffer]:
@@ -324,11 +329,6 @@ def atomic_only(stmt: Stmt) -> frozenset[Buffer]:
 def shared(buffers: Iterable[Buffer]) -> frozenset[Buffer]:
     """The shared tiles that the buffers are, or are views of."""
     return frozenset(buffer.memory for buffer in buffers if buffer.scope is Scope.SHARED)
-
-
-def touches(buffers: Iterable[Buffer], tile: Buffer) -> bool:
-    """Whether one of the buffers is the tile, or an alias of it."""
-    return any(buffer.memory is tile.memory for buffer in buffers)
 
 
 def has_view_of_other_rows(tile: Buffer, launch: Launch) -> bool:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
-from tile2cu.analysis.accesses import buffers_read, overwrites, read_by_itself, touches
+from tile2cu.analysis.accesses import buffers_read, overwrites, read_by_itself
 from tile2cu.analysis.control import steps
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.effects import own_effects
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.expr import Address, Expr, Load, Var, walk
@@ -124,7 +125,7 @@ def _sends_to(stmt: Stmt, tile: Buffer) -> bool:
 
 def begins_by_writing(stmt: Stmt, tile: Buffer) -> bool:
     """Whether the statement overwrites the tile without reading it, under any name."""
-    return not touches(buffers_read(stmt), tile) and overwrites(stmt, tile)
+    return not is_among(tile, buffers_read(stmt)) and overwrites(stmt, tile)
 
 
 class FirstUse(Enum):
@@ -139,7 +140,7 @@ def first_use(body: Body, what: Buffer | Var) -> FirstUse | None:
     falls_through = True  # no break or continue leaves the body before
     for stmt in body:
         own, uses = own_effects(stmt), [first_use(below, what) for below in bodies(stmt)]
-        read = what in own.scalars_read if isinstance(what, Var) else touches(read_by_itself(stmt), what)
+        read = what in own.scalars_read if isinstance(what, Var) else is_among(what, read_by_itself(stmt))
         if read or FirstUse.READ in uses:
             return FirstUse.READ
         everywhere = isinstance(stmt, If) and uses.count(FirstUse.OVERWRITTEN) == len(uses)

@@ -1,6 +1,7 @@
 """Whether a copy into a tile may be prefetched in its loop, and why not."""
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, lets_for, read_by_itself, touches, variables_of
+from tile2cu.analysis.accesses import buffers_read, buffers_written, lets_for, read_by_itself, variables_of
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.lifetimes import FirstUse, first_use
 from tile2cu.analysis.prelude import around
 from tile2cu.core.expr import Var
@@ -46,9 +47,9 @@ def unprefetchable(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
     position = next(number for number, other in enumerate(loop.body) if other is stmt)
     if tile.of is not None:
         return f"`{tile.name}` is a view of `{tile.of.name}` in another shape", f"copy into `{tile.of.name}`"
-    if any(touches(buffers_written(other), tile) for other in loop.body if other is not stmt):
+    if any(is_among(tile, buffers_written(other)) for other in loop.body if other is not stmt):
         return f"the loop writes `{tile.name}` elsewhere, too", "use a tile of its own for each"
-    if any(touches(buffers_read(other), tile) for other in loop.body[:position]):
+    if any(is_among(tile, buffers_read(other)) for other in loop.body[:position]):
         return f"`{tile.name}` is read before it in the same iteration", "copy before the tile is read"
     if _is_read_later(loop, tile, launch):
         return (
@@ -63,8 +64,8 @@ def unprefetchable(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
             f"its coordinates depend on `{changed[0]}`, which the loop assigns to",
             "compute the coordinates from the loop's variable",
         )
-    written = {buffer.memory for other in walk_stmts(loop.body) for buffer in buffers_written(other)}
-    both = sorted(part.name for each in needed for part in buffers_read(each) if part.memory in written)
+    written = frozenset[Buffer]().union(*map(buffers_written, loop.body))
+    both = sorted(part.name for each in needed for part in buffers_read(each) if is_among(part, written))
     return (f"the loop also writes `{both[0]}`", "write to another tensor") if both else ("", "")
 
 
@@ -77,7 +78,7 @@ def _is_read_later(loop: Loop, tile: Buffer, launch: Launch) -> bool:
         behind = first_use(body[position + 1 :], tile)
         if behind is not None:
             return behind is FirstUse.READ
-        recomputed = touches(read_by_itself(outer), tile) or first_use(body[:position], tile) is FirstUse.READ
+        recomputed = is_among(tile, read_by_itself(outer)) or first_use(body[:position], tile) is FirstUse.READ
         if isinstance(outer, Loop | While) and recomputed:
             return True
         inner = outer

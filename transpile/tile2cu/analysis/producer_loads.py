@@ -10,10 +10,10 @@ from tile2cu.analysis.accesses import (
     used_by_itself,
     variables,
 )
-from tile2cu.analysis.control import steps
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.prelude import around, before, deciding, defined_in, depends_on, loaded_by, needed_on, prelude
 from tile2cu.analysis.sync_calls import waits_for_kernels
-from tile2cu.analysis.uses import outside_of
+from tile2cu.analysis.uses import outside_of, written_in
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import (
     Assign,
@@ -52,8 +52,7 @@ def why_no_producer(loop: Loop, loads: tuple[Stmt, ...], launch: Launch, same: t
             or why_no_prelude(needed, above)
             or _why_not_at_its_time(loop, prelude(needed, above), launch)
         )
-    parts = tuple(steps(launch.body))
-    written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
+    written = written_in(launch.body)
     above = before(launch.body, path[0])
     return (
         _why_not_prefetched(loop, loads, outside_of(same, launch.body), written)
@@ -88,7 +87,7 @@ def _why_not_first(loop: Loop, loads: tuple[Stmt, ...], above: tuple[Stmt, ...])
     chosen = prelude(loaded_by(loop, loads), above)
     read = _read_for(loop, loads, tuple(walk_stmts(chosen)))
     for stmt in walk_stmts(above):
-        if not bodies(stmt) and (changed := read & _memories(buffers_written(stmt))):
+        if not bodies(stmt) and (changed := _among(read, buffers_written(stmt))):
             return f"`{min(changed)}` is written in line {stmt.span.line}, and would be loaded earlier"
     return ""
 
@@ -98,24 +97,24 @@ def _why_not_at_its_time(loop: Loop, above: tuple[Stmt, ...], launch: Launch) ->
 
     Consumers whose loop has no iteration do not wait for it, and write what it has not read.
     """
-    written = _memories(buffer for stmt in walk_stmts(launch.body) for buffer in buffers_written(stmt))
+    written = written_in(launch.body)
     for stmt in (*walk_stmts(above), loop):
-        if changed := written & _memories(access.buffer for access in own_accesses(stmt)):
+        if changed := _among((access.buffer for access in own_accesses(stmt)), written):
             return f"`{min(changed)}` is written by the kernel, whose producer would read it at another time"
     return ""
 
 
-def _why_not_prefetched(loop: Loop, loads: tuple[Stmt, ...], others: list[Stmt], written: frozenset[str]) -> str:
+def _why_not_prefetched(loop: Loop, loads: tuple[Stmt, ...], others: list[Stmt], written: frozenset[Buffer]) -> str:
     """Why loads cannot precede the iterations of the enclosing loops, and `others`; empty if they can."""
-    used = _memories(buffer for stmt in others for buffer in used_by_itself(stmt))
-    if shared := used & _memories(tile for load in loads for tile in buffers_written(load)):
+    used = frozenset[Buffer]().union(*map(used_by_itself, others))
+    if shared := _among(written_in(loads), used):
         return f"`{min(shared)}` is used outside of its loop, too, while it is loaded for the next iterations"
-    if changed := written & _read_for(loop, loads):
+    if changed := _among(_read_for(loop, loads), written):
         return f"`{min(changed)}` is written by the kernel, which would load it earlier"
     return ""
 
 
-def _why_not_twice(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...], written: frozenset[str]) -> str:
+def _why_not_twice(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...], written: frozenset[Buffer]) -> str:
     """Why a producer cannot run the enclosing loops and branches itself; empty if it can."""
     inside = {id(stmt) for stmt in walk_stmts((loop,))}
     for stmt in walk_stmts(path[:1]):
@@ -129,7 +128,7 @@ def _why_not_twice(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...], 
         scalar = isinstance(stmt, _SCALAR) or waits_for_kernels(stmt)
         if not scalar or any(each.scope is not Scope.GLOBAL for each in tensors):
             return f"line {stmt.span.line} computes values that loads need, and is a tile operation"
-        if _memories(tensors) & written:
+        if _among(tensors, written):
             return f"line {stmt.span.line} computes values that loads need, and reads memory that the kernel writes"
     return ""
 
@@ -140,12 +139,12 @@ def _breaks(body: tuple[Stmt, ...]) -> list[Stmt]:
     return [stmt for stmt in body if isinstance(stmt, Break)] + [each for way in ways for each in _breaks(way)]
 
 
-def _read_for(loop: Loop, loads: tuple[Stmt, ...], asked: tuple[Stmt, ...] = ()) -> frozenset[str]:
+def _read_for(loop: Loop, loads: tuple[Stmt, ...], asked: tuple[Stmt, ...] = ()) -> frozenset[Buffer]:
     """The buffers that a producer reads: for the iterations, for the loads, and for the conditions `asked` before."""
     elements = {access.buffer for stmt in (loop, *asked) for access in own_accesses(stmt)}
-    return _memories(elements.union(*map(buffers_read, loads)))
+    return frozenset(elements.union(*map(buffers_read, loads)))
 
 
-def _memories(buffers: Iterable[Buffer]) -> frozenset[str]:
-    """The names of the storage of tiles and tensors."""
-    return frozenset(buffer.memory.name for buffer in buffers)
+def _among(buffers: Iterable[Buffer], others: frozenset[Buffer]) -> frozenset[str]:
+    """The names of the storage of those buffers that may alias one of the others."""
+    return frozenset(buffer.memory.name for buffer in buffers if is_among(buffer, others))

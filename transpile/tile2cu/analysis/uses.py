@@ -10,12 +10,12 @@ from tile2cu.analysis.accesses import (
     buffers_written,
     expressions,
     read_by_itself,
-    touches,
     used_by_itself,
     variables,
     variables_of,
 )
 from tile2cu.analysis.control import declared_in, operations, steps
+from tile2cu.analysis.dependence import is_among
 from tile2cu.core.expr import OF_THREAD, Call, Expr, Named, Var, walk
 from tile2cu.core.program import (
     Atomic,
@@ -157,17 +157,17 @@ def using(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
 
 def users(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
     """The operations, conditions and bounds below a body that use a tile under any name, in order."""
-    return [stmt for stmt in steps(body) if touches(used_by_itself(stmt), tile)]
+    return [stmt for stmt in steps(body) if is_among(tile, used_by_itself(stmt))]
 
 
 def readers(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
     """The operations, conditions and bounds below a body that read a tile under any name, in order."""
-    return [stmt for stmt in steps(body) if touches(read_by_itself(stmt), tile)]
+    return [stmt for stmt in steps(body) if is_among(tile, read_by_itself(stmt))]
 
 
 def writers(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
     """The operations below a body that write a tile under any name, in order."""
-    return [stmt for stmt in operations(body) if touches(buffers_written(stmt), tile)]
+    return [stmt for stmt in operations(body) if is_among(tile, buffers_written(stmt))]
 
 
 def reading(body: tuple[Stmt, ...], tiles: frozenset[Buffer]) -> list[Stmt]:

@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from tile2cu.analysis.accesses import buffers_written, read_by_itself, touches
+from tile2cu.analysis.accesses import buffers_written, read_by_itself
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.uses import outside_of
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope
@@ -36,7 +37,7 @@ def by_one_thread_each(launch: Launch, op: Parallel) -> Launch:
 def only_it_reads(op: Parallel, launch: Launch) -> bool:
     """Whether nothing but the loop reads the fragments that it writes: threads that store nothing may skip it."""
     others = [read_by_itself(stmt) for stmt in outside_of((op,), launch.body)]
-    return not any(touches(read, tile) for read in others for tile in _fragments(op))
+    return not any(is_among(tile, read) for read in others for tile in _fragments(op))
 
 
 def _fragments(op: Parallel) -> list[Buffer]:

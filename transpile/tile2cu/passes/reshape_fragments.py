@@ -9,8 +9,8 @@ from tile2cu.analysis.accesses import (
     expressions,
     loads,
     overwrites,
-    touches,
 )
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Loop, Scope, Stmt, While
@@ -84,7 +84,7 @@ class _Moves:
                     inside, fresh_view = self.inside(stmt, fresh_view)
                     found.append(inside)
                 case Loop() | While():
-                    kept = fresh_view and not touches(buffers_written(stmt), self.of)
+                    kept = fresh_view and not is_among(self.of, buffers_written(stmt))
                     inside, after = self.inside(stmt, kept)
                     found.append(inside)
                     fresh_view = kept and after
@@ -118,7 +118,7 @@ class _Moves:
         return under_comments(stmt, parts)
 
     def is_fresh_after(self, stmt: Stmt, fresh_view: bool) -> bool:
-        if touches((buffer for buffer in buffers_written(stmt) if buffer is not self.view), self.of):
+        if is_among(self.of, (buffer for buffer in buffers_written(stmt) if buffer is not self.view)):
             return False  # through another view, too
         return fresh_view or any(buffer is self.view for buffer in buffers_used(stmt))
 

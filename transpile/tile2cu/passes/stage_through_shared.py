@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from tile2cu.analysis.accesses import buffers_read, covers, element_accesses, touches
-from tile2cu.analysis.dependence import keeps, may_repeat
+from tile2cu.analysis.accesses import buffers_read, covers, element_accesses
+from tile2cu.analysis.dependence import is_among, keeps, may_repeat
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.prelude import above
 from tile2cu.analysis.uses import readers, statements, writers
@@ -81,7 +81,7 @@ def _written_through(launch: Launch, op: Parallel, tile: Buffer) -> Launch:
     through = reading_before(op, tile, before, staged)
     if before is not tile and before not in buffers_read(through):
         before, load = tile, ()  # it reads its own stores only
-    covered = covers(op, tile) and not touches(buffers_read(through), staged)
+    covered = covers(op, tile) and not is_among(staged, buffers_read(through))
     kept = () if covered else (_moved(op, tile, staged, _READS),)
     return _replaced(launch, op, (*kept, *load, through, back), (staged, before))
 

@@ -5,7 +5,7 @@ from enum import Enum
 from tile2cu.analysis.sync_calls import starts_early, syncs_grid
 from tile2cu.core.program import Buffer
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.tensors import access_of
+from tile2cu.plan.tensors import access_of, touched
 
 
 class LaunchForm(Enum):
@@ -27,5 +27,11 @@ def launch_form(resolved: Resolved) -> LaunchForm:
 
 
 def is_restrict(tensor: Buffer, resolved: Resolved) -> bool:
-    """Whether a tensor's pointer is `__restrict__`: loads by a constant one may move above griddepcontrol.wait."""
-    return access_of(tensor, (resolved,)) != "read" or not starts_early(resolved.launch.body)
+    """Whether a tensor's pointer is `__restrict__`.
+
+    Loads by a constant one may move above griddepcontrol.wait. A tensor at an address may be a part of an argument.
+    """
+    reads, writes = touched(resolved)
+    only_read = access_of(tensor, (resolved,)) == "read"
+    addressed = any(each.memory.address is not None for each in (writes if only_read else reads | writes))
+    return not addressed and not (only_read and starts_early(resolved.launch.body))

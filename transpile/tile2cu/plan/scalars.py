@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.sync_calls import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.decisions import ATOMIC_VECTOR, BOUNDS_CHECKED, CLUSTER_CALL
 from tile2cu.core.expr import Address, Const, Expr, Load, int_const, substitute, walk
@@ -65,8 +66,8 @@ def atomic_vector(loop: Loop, resolved: Resolved) -> scalar_ops.AtomicVector:
 def let(stmt: Let, resolved: Resolved) -> structure.Let:
     """A named value."""
     loaded = stmt.value.buffer if isinstance(stmt.value, Load) else None
-    written = {buffer.memory for buffer in touched(resolved)[1]}
-    constant = isinstance(loaded, Buffer) and loaded.scope is Scope.GLOBAL and loaded.memory not in written
+    written = touched(resolved)[1]
+    constant = isinstance(loaded, Buffer) and loaded.scope is Scope.GLOBAL and not is_among(loaded, written)
     return structure.Let(source=stmt, var=stmt.var, value=stmt.value, constant=constant)
 
 

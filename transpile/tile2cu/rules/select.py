@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.uses import has, statements
 from tile2cu.core.decisions import (
     CALL,
@@ -216,8 +217,8 @@ def loop_elected_writers(op: Parallel, context: Context) -> Iterator[Decision]:
 
 def _changes_in_place(op: Parallel) -> bool:
     """Whether a loop reads a tensor or a shared tile that it writes."""
-    both = {buffer.memory for buffer in buffers_written(op)} & {buffer.memory for buffer in buffers_read(op)}
-    return any(buffer.scope in (Scope.GLOBAL, Scope.SHARED) for buffer in both)
+    written = (buffer for buffer in buffers_written(op) if buffer.scope in (Scope.GLOBAL, Scope.SHARED))
+    return any(is_among(buffer, buffers_read(op)) for buffer in written)
 
 
 def _one_thread_knows(update: Atomic, op: Parallel, layout: FragmentLayout) -> Tile2CuError:

@@ -6,6 +6,7 @@ from math import prod
 from tile2cu.analysis.accesses import buffers_written, loaded, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.control import places
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.prelude import prelude
 from tile2cu.analysis.producer_loads import why_no_prelude
 from tile2cu.analysis.uniformity import uniformity_of
@@ -78,9 +79,9 @@ def early_exit_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> 
         return None
     before = prelude((idle,), above)
     values = [*all_expressions(before)]
-    written = {buffer.name for buffer in roots_written(launch.body)}
-    read = {buffer.memory.name for buffer in loaded(*values)}
-    return EarlyExit(before, idle) if read and not read & written else None
+    read, written = loaded(*values), roots_written(launch.body)
+    changed = any(is_among(buffer, written) for buffer in read)
+    return EarlyExit(before, idle) if read and not changed else None
 
 
 def early_exit_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> Expr | None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from tile2cu.analysis.accesses import expressions, touches, used_by_itself
+from tile2cu.analysis.accesses import expressions, used_by_itself
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.clusters import waiting_before_end
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.producer_loads import why_no_producer
 from tile2cu.analysis.uniformity import uniformity_of
@@ -475,7 +476,7 @@ def _used_before_loop(tiles: tuple[Buffer, ...], above: list[Stmt]) -> str:
     """Why tiles cannot be filled from the start of the kernel on; empty if they can."""
     for stmt in above:
         for tile in tiles:
-            if touches(used_by_itself(stmt), tile):
+            if is_among(tile, used_by_itself(stmt)):
                 return f"`{tile.name}`, which the loop prefetches, is used before it, in line {stmt.span.line}"
     return ""
 

@@ -8,13 +8,12 @@ from tile2cu.analysis.accesses import (
     buffers_written,
     overwrites,
     read_by_itself,
-    touches,
     used_by_itself,
     variables,
     viewed,
 )
 from tile2cu.analysis.control import places_of_operations
-from tile2cu.analysis.dependence import depends
+from tile2cu.analysis.dependence import depends, is_among
 from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, using, without, written_in
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
@@ -230,7 +229,7 @@ def _why_not_alone(
         return "the first GEMMs do not read the loaded tiles in the order of the loads"
     written = written_in(context.launch.body)
     touched = {buffer for op in without(own, (store, *mmas)) for buffer in buffers_used(op)}
-    changing = (tile for tile in touched if tile.scope is not Scope.GLOBAL or touches(written, tile))
+    changing = (tile for tile in touched if tile.scope is not Scope.GLOBAL or is_among(tile, written))
     if any(tile.scope is not Scope.FRAGMENT for tile in changing):
         return "an iteration reads more than fragments and tensors that nothing writes"
     return ""

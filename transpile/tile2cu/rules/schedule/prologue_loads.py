@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import element_accesses, expressions, parts_of, touches, viewed
+from tile2cu.analysis.accesses import element_accesses, expressions, parts_of, viewed
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.prelude import around, before, needed_on, outermost, producer_loop
 from tile2cu.analysis.producer_loads import why_no_prelude
 from tile2cu.analysis.uses import reading, writers, written_in
@@ -82,7 +83,7 @@ def _fits(op: Copy, launch: Launch, context: Context) -> bool:
     if columns_aligned_if(op.src, context.bounds):
         return False  # sizes decide whether it starts where TMA loads
     layout = context.facts[tile, SHARED_LAYOUT]
-    outside = touches(written_in(launch.body), tensor)
+    outside = is_among(tensor, written_in(launch.body))
     swizzled = layout.swizzle > 0 and tile.static_shape[0] <= _MOST_ROWS
     parts = [*parts_of(launch.statements)]
     addressed = any(isinstance(part, Address) and part.buffer in (tile, tensor) for part in parts)

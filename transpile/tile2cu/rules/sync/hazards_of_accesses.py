@@ -11,6 +11,7 @@ from tile2cu.analysis.accesses import (
     loads,
     shared,
 )
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.sync_calls import awaits_stores
 from tile2cu.analysis.uniformity import BLOCK_MEMORY, MEMORY, uniformity_of
 from tile2cu.core.decisions import (
@@ -77,7 +78,7 @@ class Accesses:
     def tracked(self, buffers: Iterable[Buffer]) -> dict[str, Buffer]:
         """The shared tiles whose accesses are ordered here, and tensors that the kernel reads and writes, by name."""
         found = frozenset(buffers)
-        tensors = self.tensors & {buffer.memory for buffer in found}
+        tensors = frozenset(tensor for tensor in self.tensors if is_among(tensor, found))
         return {buffer.name: buffer for buffer in shared(found) | tensors if buffer.name not in self.own}
 
     def written(self, stmt: Stmt) -> dict[str, Buffer]:

@@ -8,6 +8,7 @@ from math import prod
 from types import MappingProxyType
 
 from tile2cu.analysis.accesses import Access, element_accesses, own_accesses
+from tile2cu.analysis.dependence import same_storage
 from tile2cu.analysis.linear import Linear
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.decisions import LAYOUT, VECTOR
@@ -154,12 +155,12 @@ class Owners:
         if isinstance(stmt, Copy):
             return self._copied(stmt, tile)
         if isinstance(stmt, Parallel):
-            accesses = tuple(access for access in element_accesses(stmt.body) if access.buffer.memory is tile)
+            accesses = tuple(access for access in element_accesses(stmt.body) if same_storage(access.buffer, tile))
             of = self._tiled if tile.scope is Scope.GLOBAL else self._spread
             return of(stmt, tile, accesses)
         if not isinstance(stmt, _OF_ONE_THREAD):
             return None
-        accesses = tuple(each for each in own_accesses(stmt) if each.buffer.memory is tile)
+        accesses = tuple(each for each in own_accesses(stmt) if same_storage(each.buffer, tile))
         active = self._active(conditions)
         lists = [each for access in accesses for each in self._lists(access, tile, active)]
         if None in lists and sum(active) == 1:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tile2cu.analysis.dependence import same_storage
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Load, Var, children
 from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
@@ -63,7 +64,7 @@ class ElementLoop(ElementStatements):
     def _tile_of_tensor(self, access: Access, accesses: list[Access], distribution: Distribution) -> None:
         """Loads and stores a tensor's elements as a tile, where they are a box and each has one place."""
         buffer, span = access.buffer, self.op.source.span
-        same = [each for each in accesses if each.buffer.memory is buffer.memory]
+        same = [each for each in accesses if same_storage(each.buffer, buffer)]
         found = box_of(access.indices, self.op.vars, self.printer)
         if found is None or any(each.key != access.key for each in same) or buffer.dtype.bits < 8:
             return

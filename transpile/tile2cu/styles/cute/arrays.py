@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tile2cu.analysis.dependence import is_among
 from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, nibbles_of, static_value
 from tile2cu.core.program import Buffer, Scope
@@ -89,7 +90,7 @@ class Arrays:
         buffer, printer = expr.buffer, self.uniform.printer
         if not isinstance(buffer, Buffer) or buffer.scope is not Scope.SHARED or self.apart:
             return None
-        if buffer.memory in self.uniform.written or not all(map(self.uniform.holds, expr.indices[:-1])):
+        if is_among(buffer, self.uniform.written) or not all(map(self.uniform.holds, expr.indices[:-1])):
             return None
         if not self.uniform.follows(expr.indices[-1]):
             return None
@@ -110,7 +111,7 @@ class Arrays:
         found, printer = nibbles_of(expr, self.uniform.last), self.uniform.printer
         if found is None or not isinstance(found.buffer, Buffer):
             return None
-        shared = found.buffer.scope is Scope.SHARED and found.buffer.memory not in self.uniform.written
+        shared = found.buffer.scope is Scope.SHARED and not is_among(found.buffer, self.uniform.written)
         if not shared or 2 * self.uniform.share(found.indices[-1]) != self.uniform.vector:
             return None
         if not all(map(self.uniform.holds, found.indices[:-1])):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tile2cu.analysis.dependence import is_among, same_storage
 from tile2cu.core.dtype import BOOL, FLOAT16
 from tile2cu.core.expr import Binary, Expr, Load, binary, int_const, walk, walk_evaluated
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator, slice_of
@@ -130,10 +131,10 @@ class ElementLoop(ElementStatements):
         op, printer = self.op, self.printer
         named = (each.op for each in op.body)
         differ = {*op.vars, *(each.var for each in named if isinstance(each, structure.Let | Declare | Assign))}
-        written = {each.buffer.memory for each in accesses if each.writes}
+        written = {each.buffer for each in accesses if each.writes}
         for load in dict.fromkeys(part for each in op.body for part in _loads(each.op)):
             buffer, indices = load.buffer, load.indices
-            if not isinstance(buffer, Buffer) or buffer.memory in written or (buffer.name, indices) in printer.places:
+            if not isinstance(buffer, Buffer) or is_among(buffer, written) or (buffer.name, indices) in printer.places:
                 continue
             read = [part for index in indices for part in walk(index)]
             if any(isinstance(part, Load) or part in differ for part in read) or not printer.inside(buffer, indices):
@@ -186,7 +187,7 @@ class ElementLoop(ElementStatements):
         """(the names of what all elements of a vector share, the other statements, what is shared)."""
         op, lines, kept = self.op, list[str](), list[structure.Statement]()
         accesses = list(accesses_of(op.body))
-        written = [each.buffer.memory for each in accesses if each.writes]
+        written = [each.buffer for each in accesses if each.writes]
         layouts = [(each.buffer, self._layout(each.buffer)) for each in accesses]
         rows = [buffer for buffer, layout in layouts if isinstance(layout, Slice) and layout.kept == (0,)]
         uniform = Uniform(self.printer, op.vars[-1], vector, tuple(written), tuple(rows))
@@ -212,7 +213,7 @@ class ElementLoop(ElementStatements):
             return
         *outer, last = load.indices
         count = uniform.share(last) if buffer.scope is Scope.SHARED and buffer.dtype.bits == 8 else 0
-        if count and buffer.memory not in uniform.written and all(map(uniform.holds, outer)):
+        if count and not is_among(buffer, uniform.written) and all(map(uniform.holds, outer)):
             value = self.printer.names.fresh(f"{name}_bytes")
             tensor, at = self.printer.tensor_at(buffer, [*map(self.printer.coordinate, load.indices)])
             yield f"const auto {value} = {words.VECTOR_AT}<{count}>({tensor}, {at});"
@@ -317,7 +318,7 @@ class ElementLoop(ElementStatements):
         self, buffer: Buffer, indices: tuple[Expr, ...], accesses: list[Access], partition: Partition
     ) -> None:
         """Loads and stores a tensor's elements, or a shared tile's, a vector at a time, where they are a box."""
-        of_memory = [each for each in accesses if each.buffer.memory is buffer.memory]
+        of_memory = [each for each in accesses if same_storage(each.buffer, buffer)]
         same = [each for each in of_memory if each.buffer is buffer and each.indices == indices]
         found = self._box(buffer, indices)
         if found is None or self.op.vector < 2 or buffer.dtype == BOOL:  # of which CuTe has no tiled copy
@@ -360,7 +361,7 @@ class ElementLoop(ElementStatements):
         """Loads what a loop reads of each of the thread's columns before the loop, a vector at a time."""
         buffer, last = access.buffer, self.op.vars[-1]
         found = box_of(access.indices, (last,), self.printer)
-        written = any(each.writes and each.buffer.memory is buffer.memory for each in accesses)
+        written = is_among(buffer, (each.buffer for each in accesses if each.writes))
         if found is None or written or found[1] != (buffer.rank - 1,):
             return
         starts, along = found

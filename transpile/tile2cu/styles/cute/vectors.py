@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.linear import rest_of_sum
 from tile2cu.core.expr import Binary, Expr, Load, Var, children, static_value
 from tile2cu.core.program import Buffer, Scope
@@ -30,7 +31,7 @@ class Uniform:
         if isinstance(expr, Load):
             buffer = expr.buffer
             in_memory = isinstance(buffer, Buffer) and buffer.scope in (Scope.GLOBAL, Scope.SHARED)
-            if not isinstance(buffer, Buffer) or buffer.memory in self.written:
+            if not isinstance(buffer, Buffer) or is_among(buffer, self.written):
                 return False
             if not in_memory and buffer not in self.rows:
                 return False
