@@ -141,3 +141,55 @@ def _nth_set(bits: int, first: int, n: int) -> int:
     places = range(first, 32) if n > 0 else range(first, -1, -1) if n < 0 else [first]
     found = [at for at in places if bits >> at & 1]
     return found[max(abs(n), 1) - 1] if len(found) >= max(abs(n), 1) else -1
+
+
+OUT_OF_RANGE = """
+for i in T.Parallel(8):
+    Out[0, i] = T.cast(T.cast(X[i], "int8"), "int64")
+    Out[1, i] = T.cast(T.cast(X[i], "uint8"), "int64")
+    Out[2, i] = T.cast(T.cast(X[i], "uint16"), "int64")
+    Out[3, i] = T.cast(T.cast(X[i], "int32"), "int64")
+    Out[4, i] = T.cast(T.cast(X[i], "uint32"), "int64")
+    Out[5, i] = T.cast(X[i], "int64")
+    Out[6, i] = T.cast(T.cast(X[i], "uint64"), "int64")
+"""
+
+
+def test_floats_out_of_an_integer_s_range_become_what_instructions_give(tmp_path: Path) -> None:
+    """They saturate in 32 or 64 bits, of which narrower types have the lower ones (PTX ISA, cvt.rzi)."""
+    kernel = load_body(
+        tmp_path, OUT_OF_RANGE, 'X: T.Tensor((8,), "float32"), Out: T.Tensor((7, 8), "int64")', threads=32
+    )
+    x = np.array([-1.75, 300, -300, 3e9, -3e9, np.nan, 1e20, 2.5], np.float32)
+    narrow, low, high, least = (1 << 31) - 1, -(1 << 31), (1 << 32) - 1, -(1 << 63)
+    expected = [
+        [-1, 44, -44, -1, 0, 0, -1, 2],  # the lower 8 bits of the int32 of row 3
+        [0, 44, 0, 3_000_000_000 % 256, 0, 0, 255, 2],
+        [0, 300, 0, 3_000_000_000 % 65536, 0, 0, 65535, 2],
+        [-1, 300, -300, narrow, low, 0, narrow, 2],
+        [0, 300, 0, 3_000_000_000, 0, 0, high, 2],
+        [-1, 300, -300, 3_000_000_000, -3_000_000_000, least, (1 << 63) - 1, 2],
+        [0, 300, 0, 3_000_000_000, 0, least, -1, 2],
+    ]
+    np.testing.assert_array_equal(kernel(x), expected)
+
+
+def test_elements_of_8_bits_are_updated_in_place(tmp_path: Path) -> None:
+    """Each update rounds once, and saturates: the square of 1.125 to 1.25."""
+    body = """
+    F = T.alloc_fragment((4,), "float8_e4m3fn")
+    for i in T.Parallel(4):
+        F[i] = T.cast(X[i], "float8_e4m3fn")
+    for i in T.Parallel(4):
+        F[i] *= T.cast(1.25, "float8_e4m3fn")
+    for i in T.Parallel(4):
+        F[i] -= F[i]
+    for i in T.Parallel(4):
+        F[i] += T.cast(X[i], "float8_e4m3fn")
+    for i in T.Parallel(4):
+        F[i] *= F[i]
+        Out[i] = T.cast(F[i], "float32")
+    """
+    kernel = load_body(tmp_path, body, 'X: T.Tensor((4,), "float32"), Out: T.Tensor((4,), "float32")', threads=32)
+    x = np.array([1.125, -2.0, 0.5, 30.0], np.float32)
+    np.testing.assert_array_equal(kernel(x), [1.25, 4.0, 0.25, 448.0])

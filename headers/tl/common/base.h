@@ -50,15 +50,31 @@ template <class To, class From> TL_DEVICE To bit_cast(const From& from) {
   return to;
 }
 
-// Converts a number to another type, rounded to nearest even if it is not representable.
+// The integers that instructions convert floating-point numbers to: a narrower type has the lower bits of one.
+template <class To>
+using Truncated =
+    std::conditional_t<sizeof(To) == 8, To, std::conditional_t<std::is_signed<To>::value, int32_t, uint32_t>>;
+
+// Converts a number to another type, rounded to nearest even if it is not representable; to an integer, truncated.
 template <class To, class From> TL_DEVICE To convert(From from) {
   if constexpr (std::is_same<To, From>::value)
     return from;
-  else if constexpr (is_widened<To> || is_widened<From>)
+  else if constexpr (is_widened<To>)
     return static_cast<To>(static_cast<float>(from));
+  else if constexpr (is_widened<From>)
+    return convert<To>(static_cast<float>(from));
+  else if constexpr (std::is_integral<To>::value && !std::is_same<To, bool>::value && is_float<From>)
+    return static_cast<To>(truncate<Truncated<To>>(from));
   else
     return static_cast<To>(from);
 }
+
+// Updates of elements of the types without operators of their own: computed in float, and rounded once.
+template <class T> using IfOnlyStored = std::enable_if_t<is_widened<T> && !is_small_float<T>>;
+template <class T, class = IfOnlyStored<T>> TL_DEVICE T& operator+=(T& a, T b) { return a = T(float(a) + float(b)); }
+template <class T, class = IfOnlyStored<T>> TL_DEVICE T& operator-=(T& a, T b) { return a = T(float(a) - float(b)); }
+template <class T, class = IfOnlyStored<T>> TL_DEVICE T& operator*=(T& a, T b) { return a = T(float(a) * float(b)); }
+template <class T, class = IfOnlyStored<T>> TL_DEVICE T& operator/=(T& a, T b) { return a = T(float(a) / float(b)); }
 
 // first_set: the 1-based position of the lowest set bit of an integer, or 0 if no bit is set. popcount: the number of
 // set bits.

@@ -18,5 +18,8 @@ TL_DEVICE float tanh_approx(float x) {
 // v_sin_f32 and v_cos_f32 take the angle in revolutions.
 TL_DEVICE float sin_approx(float x) { return __builtin_amdgcn_sinf(x * 0.15915494309189535f); }
 TL_DEVICE float cos_approx(float x) { return __builtin_amdgcn_cosf(x * 0.15915494309189535f); }
+// To an integer of 32 or 64 bits, truncated: out of range saturates, NaN becomes 0 in 32 bits.
+// [AMD Instinct MI300 ISA, "V_CVT_I32_F32"]
+template <class To, class From> TL_DEVICE To truncate(From x) { return static_cast<To>(x); }
 
 }  // namespace tl

@@ -65,11 +65,16 @@ def converted(values: Array, dtype: DType) -> Array:
     if values.dtype == to:
         return values
     if values.dtype.kind == "f" and dtype.is_int:
-        info = np.iinfo(to)
-        whole = np.nan_to_num(np.trunc(values), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        # Conversions saturate (PTX ISA, cvt.rzi). The largest 64-bit integers are no float64: compare, then convert.
-        above, below = whole >= float(info.max), whole <= float(info.min)
-        return np.where(above, info.max, np.where(below, info.min, np.where(above | below, 0, whole).astype(to)))
+        # Instructions convert to 32 or 64 bits, and saturate (PTX ISA, cvt.rzi): narrower types have the lower bits.
+        wide = np.dtype(f"{to.kind}{max(to.itemsize, 4)}")
+        info = np.iinfo(wide)
+        unknown = np.isnan(values)
+        # The largest 64-bit integers are no float64: compare, then convert.
+        above, below = values >= float(info.max), values <= float(info.min)
+        whole = np.where(above | below | unknown, 0, np.trunc(values)).astype(wide)
+        held = np.where(above, info.max, np.where(below, info.min, whole)).astype(wide)
+        held[unknown] = np.uint64(2**63).astype(wide) if wide.itemsize == 8 else 0
+        return held.astype(to)
     return values.astype(to)
 
 
