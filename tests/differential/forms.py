@@ -2,7 +2,8 @@
 
 What random programs and random loops reach seldom or never: tiles of 4 bits, clusters, warpgroups that alternate, masks
 and running sums of attention, dequantisation, explicit TMA copies and barriers, atomics of tiles, empty tiles, shared
-tiles that do not all fit, barriers in divergent branches.
+tiles that do not all fit, barriers in divergent branches; nested control flow, pipelines whose copies depend on earlier
+iterations, and conversions and arithmetic of all types.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from random import Random
 
 import numpy as np
 
+from tests.differential.control_forms import control_flow
 from tests.differential.element_forms import (
     decoded,
     elements,
@@ -34,6 +36,7 @@ from tests.differential.gemm_forms import (
     sparse_blocks,
     two_accumulators,
 )
+from tests.differential.pipeline_forms import pipelines
 from tests.differential.selection_forms import row_scales, selected_loads
 from tests.differential.thread_forms import (
     cluster,
@@ -44,6 +47,7 @@ from tests.differential.thread_forms import (
     private_branches,
     threads,
 )
+from tests.differential.type_forms import float_types, integer_types, reduced_types
 from tests.differential.writer import Writer
 
 NVIDIA = ("cuda:sm_80", "cuda:sm_90a")
@@ -78,16 +82,28 @@ FORMS: dict[str, tuple[Callable[[Writer], None], tuple[str, ...]]] = {
     "cluster": (cluster, HOPPER),
     "explicit": (explicit, (*HOPPER, *HOPPER, *HOPPER, *ANY)),
 }
+EXACT: dict[str, tuple[Callable[[Writer], None], tuple[str, ...]]] = {  # results equal the interpreter's bit for bit
+    "control_flow": (control_flow, ANY),
+    "pipelines": (pipelines, (*HOPPER, *ANY)),
+    "integer_types": (integer_types, ANY),
+    "float_types": (float_types, ANY),
+    "reduced_types": (reduced_types, ANY),
+}
+FORMS |= EXACT
 
 
 @dataclass(frozen=True)
 class RandomForm:
-    """A file with one kernel, its target, and arguments for it; `runs` if the CPU engine can run it."""
+    """A file with one kernel, its target, and arguments for it; `runs` if the CPU engine can run it, `exact` if results
+    are to equal the interpreter's bit for bit.
+    """
 
     text: str
     target: str
     arguments: dict[str, object]
     runs: bool
+    exact: bool
+    outputs: frozenset[str]
 
 
 def random_form(name: str, seed: int) -> RandomForm:
@@ -96,4 +112,4 @@ def random_form(name: str, seed: int) -> RandomForm:
     random = Random(f"{name} {seed}")
     w = Writer(random, np.random.default_rng(random.randrange(2**32)), random.choice(targets))
     write(w)
-    return RandomForm(w.text, w.target, w.arguments, w.runs)
+    return RandomForm(w.text, w.target, w.arguments, w.runs, name in EXACT, frozenset(w.outputs))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
+import ml_dtypes
 import numpy as np
 
 _TEXT = """\
@@ -36,6 +37,7 @@ class Writer:
     options: str = ""
     runs: bool = True
     arguments: dict[str, object] = field(default_factory=dict)
+    outputs: set[str] = field(default_factory=set)  # of the arguments, besides those that are called Y
     params: list[str] = field(default_factory=list)
     allocations: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -55,11 +57,27 @@ class Writer:
             values = self.rng.integers(0, 256, (*shape[:-1], shape[-1] // 2)).astype(np.uint8)
         elif dtype == "uint8":
             values = self.rng.integers(0, 256, shape).astype(np.uint8)
+        elif written:
+            values = np.zeros(shape, getattr(ml_dtypes, dtype, dtype))
         elif dtype == "int32":
             values = self.rng.integers(0, 8, shape).astype(np.int32)
         else:
             values = (self.rng.integers(-2, 3, shape) * 0.25).astype(dtype)
         self.arguments[name] = np.zeros_like(values) if written else values
+        return name
+
+    def given(self, values: np.ndarray, dtype: str = "") -> str:
+        """A parameter of these values."""
+        name = f"X{len(self.params)}"
+        self.params.append(f'{name}: T.Tensor({values.shape!r}, "{dtype or values.dtype}")')
+        self.arguments[name] = values
+        return name
+
+    def scalar(self, value: int, dtype: str = "int32") -> str:
+        """A parameter that is a number."""
+        name = f"n{len(self.params)}"
+        self.params.append(f"{name}: T.{dtype}")
+        self.arguments[name] = value
         return name
 
     def tile(self, scope: str, *shape: int, dtype: str = "float16") -> str:
