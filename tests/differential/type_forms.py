@@ -121,9 +121,7 @@ def float_types(w: Writer) -> None:
 
 def _stored(w: Writer, to: str, value: str, rows: int, cols: int) -> None:
     """The values in a tile or a tensor of a type, which converts them, stated or not."""
-    value = f'T.cast({value}, "{to}")' if to == "bool" or w.often(0.7) else value
-    if to == "bool":
-        value = value.replace("T.cast(", "(").replace(', "bool")', ") != 0")
+    value = f"({value}) != 0" if to == "bool" else f'T.cast({value}, "{to}")' if w.often(0.7) else value
     if w.often(0.3):
         w.each(
             "i, j", (rows, cols), f"{w.tensor(2 * rows, cols, dtype=to, written=True)}[bx * {rows} + i, j] = {value}"

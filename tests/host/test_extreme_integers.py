@@ -56,3 +56,20 @@ def test_operators_on_extreme_values(target: str, tmp_path: Path) -> None:
     result = kernel(a.astype(np.int32), b.astype(np.int32))
     for text, found, operator in zip(OPERATORS, result, OPERATORS.values(), strict=True):
         np.testing.assert_array_equal(found, operator(a, b), err_msg=text)
+
+
+def test_narrow_unsigned_integers_are_divided_by_negative_numbers(tmp_path: Path) -> None:
+    """C++ computes with them in int, and rounds a quotient toward zero."""
+    statements = """
+        for i in T.Parallel(64):
+            Y[0, i] = T.cast(A[i] // -3, "int32")
+            Y[1, i] = T.cast(A[i] % -3, "int32")
+            Y[2, i] = T.cast((A[i] // 3) % -7, "int32")
+            Y[3, i] = T.cast((A[i] - B[i]) // 4, "int32")
+    """
+    params = 'A: T.Tensor((64,), "uint8"), B: T.Tensor((64,), "uint16"), Y: T.Tensor((4, 64), "int32")'
+    kernel = load_body(tmp_path, statements, params, threads=64)
+    a, b = np.arange(0, 256, 4).astype(np.uint8), np.arange(64)[::-1].astype(np.uint16) * 9
+    wide = a.astype(int)
+    expected = [wide // -3, wide % -3, wide // 3 % -7, (wide - b) // 4]
+    np.testing.assert_array_equal(kernel(a, b), expected)

@@ -330,8 +330,11 @@ class Printer(Struct):
         return result_dtype(expr.lhs, expr.rhs) if expr.dtype is BOOL else dtype
 
     def _truncates(self, expr: Binary) -> bool:
-        """Whether C++ division, which rounds toward zero, gives the same: both sides are not negative."""
-        if expr.dtype.kind == "uint":
+        """Whether C++ division, which rounds toward zero, gives the same: both sides are not negative.
+
+        Unsigned ones never are, but for narrow types, with which C++ computes in int.
+        """
+        if expr.dtype.kind == "uint" and expr.dtype.bits >= INT32.bits:
             return True
         if expr.lhs in taken_modulo(self.bounds.launch) and wraps_below(self.bounds, expr.lhs):
             return False
