@@ -73,3 +73,48 @@ def test_narrow_unsigned_integers_are_divided_by_negative_numbers(tmp_path: Path
     wide = a.astype(int)
     expected = [wide // -3, wide % -3, wide // 3 % -7, (wide - b) // 4]
     np.testing.assert_array_equal(kernel(a, b), expected)
+
+
+def test_integers_of_mixed_types_are_shifted_in_the_common_one(tmp_path: Path) -> None:
+    """C++ shifts in the type of the left side alone."""
+    statements = """
+        for i in T.Parallel(64):
+            Y[0, i] = A[i] << B[i]
+            Y[1, i] = T.cast(A[i], "int16") >> T.cast(B[i], "uint64")
+            Y[2, i] = T.cast(T.cast(A[i], "int8") >> T.cast(B[i], "uint32"), "int64")
+    """
+    params = 'A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int64"), Y: T.Tensor((3, 64), "int64")'
+    kernel = load_body(tmp_path, statements, params, threads=64)
+    a, b = (np.arange(64) - 32).astype(np.int32), (np.arange(64) % 40).astype(np.int64)
+    b[b > 31] = 31
+    wide, unsigned = a.astype(np.int64), a.astype(np.int64).astype(np.uint64)
+    narrow = a.astype(np.int64).astype(np.uint32) >> b.astype(np.uint32)
+    expected = [wide << b, (unsigned >> b.astype(np.uint64)).astype(np.int64), narrow.astype(np.int64)]
+    np.testing.assert_array_equal(kernel(a, b), expected)
+
+
+def test_numbers_are_converted_as_elements_are(tmp_path: Path) -> None:
+    statements = """
+        for i in T.Parallel(32):
+            Y[0, i] = T.cast(T.cast(-5, "uint32"), "int64")
+            Y[1, i] = T.cast(T.cast(300, "int8"), "int64")
+            Y[2, i] = T.cast(T.cast(-1.75, "uint8"), "int64")
+            Y[3, i] = T.cast(T.cast(3e9, "int32"), "int64")
+    """
+    kernel = load_body(tmp_path, statements, 'Y: T.Tensor((4, 32), "int64")', threads=32)
+    expected = np.array([2**32 - 5, 44, 0, 2**31 - 1])[:, None].repeat(32, 1)
+    np.testing.assert_array_equal(kernel(), expected)
+
+
+def test_vectors_of_narrow_differences_are_divided(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((64, 32), "uint8")
+        T.copy(A, S)
+        for i, j in T.Parallel(64, 32):
+            Y[i, j] = T.cast((S[i, j] - B[i, j]) % 3, "int32") + T.cast((S[i, j] - B[i, j]) // 4, "int32")
+    """
+    params = 'A: T.Tensor((64, 32), "uint8"), B: T.Tensor((64, 32), "uint8"), Y: T.Tensor((64, 32), "int32")'
+    kernel = load_body(tmp_path, statements, params, threads=64)
+    a, b = np.random.default_rng(2).integers(0, 256, (2, 64, 32)).astype(np.uint8)
+    difference = a.astype(int) - b
+    np.testing.assert_array_equal(kernel(a, b), difference % 3 + difference // 4)

@@ -25,6 +25,19 @@ template <class A, class B, class C = Quotient<A, B>> TL_BOTH constexpr C floord
 template <class A, class B, class C = Quotient<A, B>> TL_BOTH constexpr C floormod(A a, B b) {
   return floormod(C(a), C(b));
 }
+// Of vectors, element by element.
+struct FloorDiv {
+  template <class A, class B> TL_DEVICE auto operator()(A a, B b) const { return floordiv(a, b); }
+};
+struct FloorMod {
+  template <class A, class B> TL_DEVICE auto operator()(A a, B b) const { return floormod(a, b); }
+};
+template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto floordiv(A a, B b) {
+  return apply(FloorDiv{}, a, b);
+}
+template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto floormod(A a, B b) {
+  return apply(FloorMod{}, a, b);
+}
 TL_BOTH constexpr int min(int a, int b) { return a < b ? a : b; }
 TL_BOTH constexpr int max(int a, int b) { return a < b ? b : a; }
 

@@ -183,6 +183,8 @@ class Tiles:
         if stmt.reverse:
             values = np.flip(values, stmt.dim)
         found = COMBINE[stmt.kind].accumulate(values, axis=stmt.dim)
+        if stmt.kind is Reduction.MAX and stmt.dst.dtype.is_float:
+            found = np.fmax(found, -np.inf)  # where it begins: NaN is no maximum
         self.memory.data(stmt.dst)[...] = np.flip(found, stmt.dim) if stmt.reverse else found
 
 

@@ -306,6 +306,8 @@ class Printer(Struct):
             return f"{_WRAPPING[expr.op]}({self.text(expr.lhs, operands)}, {self.text(expr.rhs, operands)})", _PRIMARY
         own = PRECEDENCE[expr.op]
         lhs = self._operand(expr.lhs, operands, own, expr.op, is_right=False)
+        if expr.op in ("<<", ">>") and not is_weak(expr.lhs) and _in_cpp(expr.lhs.dtype) != _in_cpp(operands):
+            lhs = self._cast_to(operands, self.text(expr.lhs))  # C++ shifts in the type of the left side alone
         apart = expr.op == "+" and not self._adds_in_order(expr.lhs, expr.rhs)
         rhs = self._operand(expr.rhs, operands, own, expr.op, is_right=True, apart=apart)
         return f"{lhs} {SPELLING.get(expr.op, expr.op)} {rhs}", own
@@ -533,6 +535,11 @@ def _sums_before_the_last(lhs: Expr, rhs: Expr) -> Iterator[Expr]:
 
 def _negative(value: Number) -> bool:
     return value < 0
+
+
+def _in_cpp(dtype: DType) -> DType:
+    """The integer type in which C++ computes."""
+    return dtype if dtype.bits >= INT32.bits else INT32
 
 
 def _same_in_cpp(a: DType, b: DType) -> bool:
