@@ -22,6 +22,7 @@ from tile2cu.emitter import Emitted, Resolved, emit_kernel, seen_by, with_namesp
 from tile2cu.files import read_python, relative_to
 from tile2cu.frontend import kernel_names, programs
 from tile2cu.lint import warnings_of
+from tile2cu.plan.named_values import with_named_values
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
@@ -301,7 +302,7 @@ def _launch(program: Program, target: Target, decided: Context) -> Resolved:
     if program.choice is not None:
         span = decided.launch.span
         decided.facts.add(Fact(decided.launch, TILES, program.choice, rule_of(program.choice), span))
-    return Resolved(program, decided.launch, target, decided.facts, decided.bounds)
+    return with_named_values(Resolved(program, decided.launch, target, decided.facts, decided.bounds))
 
 
 def _shared_bytes(target: Target, program: Program) -> int:

@@ -183,6 +183,11 @@ def is_of_thread(expr: Expr) -> bool:
     return works_among_threads(expr) or any(isinstance(part, Call) and part.function in _NUMBERS for part in walk(expr))
 
 
+def depends_on_thread(value: Expr) -> bool:
+    """Whether a value depends on which thread computes it, also through a name or an index."""
+    return is_of_thread(value) or any(var.role is Role.THREAD for var in variables_in(value))
+
+
 @kept
 def works_among_threads(expr: Expr) -> bool:
     """Whether other threads may participate in an expression, or it has a side effect."""
@@ -202,13 +207,24 @@ _DIVISIONS = frozenset(("//", "%", "ceildiv", "floordiv", "floormod", "truncdiv"
 
 def may_trap(expr: Expr) -> bool:
     """Whether an expression divides integers by a value that may be zero: it may not be evaluated where it was not."""
-    return any(
-        (part.op if isinstance(part, Binary) else part.function) in _DIVISIONS
-        and not part.dtype.is_float
-        and not static_value(children(part)[1])
-        for part in walk(expr)
-        if isinstance(part, Binary | Call)
-    )
+    return any(map(divisors, walk(expr)))
+
+
+def divisors(expr: Expr) -> tuple[Expr, ...]:
+    """What an expression itself divides integers by, if that may be zero; such a value's factors are zero only then."""
+    if not isinstance(expr, Binary | Call) or expr.dtype.is_float:
+        return ()
+    if (expr.op if isinstance(expr, Binary) else expr.function) not in _DIVISIONS or static_value(children(expr)[1]):
+        return ()
+    return tuple(_factors(children(expr)[1]))
+
+
+def _factors(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, Binary) and expr.op == "*":
+        yield from _factors(expr.lhs)
+        yield from _factors(expr.rhs)
+    else:
+        yield expr
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -395,6 +411,33 @@ class Expansion:
 
 
 def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    found = _remade(expr, parts)
+    name = user_name(expr)
+    if name and not any(found is part for part in parts):
+        called(found, name)
+    return found
+
+
+def called(value: Expr, name: str) -> None:
+    """Notes the name that the user gave a value which no statement names; the first one stays.
+
+    It is no part of the expression: two that are equal may have other names. One that is computed anew, from other
+    operands, keeps it.
+    """
+    if isinstance(value, _Compound):
+        value.__dict__.setdefault(_USER_NAME, name)
+
+
+def user_name(value: Expr) -> str:
+    """The name that the user gave a value; empty where there is none."""
+    found: str = value.__dict__.get(_USER_NAME, "") if isinstance(value, _Compound) else ""
+    return found
+
+
+_USER_NAME = "_user_name"
+
+
+def _remade(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
     match expr:
         case Binary():
             return binary(expr.op, *parts)

@@ -437,7 +437,8 @@ def _all_names(resolved: Resolved) -> list[str]:
     names += [tile.name for tile in resolved.launch.tiles] + [constant.name for constant in program.constants]
     names += [block.name for block in resolved.launch.blocks]
     names += [tensor.name for tensor in tensors(resolved)]
-    return names + [var.name for stmt in resolved.launch.statements for var in declares(stmt)]
+    named = [stmt for body in resolved.named.values() for stmt in body]
+    return names + [var.name for stmt in (*resolved.launch.statements, *named) for var in declares(stmt)]
 
 
 def _kept_names(resolved: Resolved) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Protocol
 import libcst as cst
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Role, Var, binary, children, negated, walk
+from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Role, Var, binary, called, children, negated, walk
 from tile2cu.core.record import Record
 from tile2cu.core.span import Span
 from tile2cu.core.user_file import Constant, Decided, Derived
@@ -172,6 +172,11 @@ class Context:
                 instead_of_none=bool(formula) and name in self.bindings.none,
             )
         )
+
+    def note_name(self, name: str, value: object) -> None:
+        """Keeps the name of a value that a helper computes in a kernel: emitted text may declare it."""
+        if isinstance(value, Expr) and self.recorder.in_kernel:
+            called(value, name)
 
     def note_size(self, name: str, value: object, span: Span, formula: str) -> None:
         """Keeps the name of an expression that only sizes make up."""

@@ -241,6 +241,7 @@ def named(cx: Context, name: str, value: object, env: Env, node: cst.CSTNode, fo
     if isinstance(value, Allocation) and value.scope is not None:
         return cx.recorder.allocate(name, value)
     if not env.declares:
+        cx.note_name(name, value)
         return value
     return cx.bind_static(name, value, cx.source.span(node), formula=formula, comment=comment)
 
@@ -506,6 +507,8 @@ def _with_defaults(function: Function, names: Sequence[str], found: dict[str, ob
 def call_plain(cx: Context, function: Function, arguments: Arguments, *, declares: bool = False) -> object:
     """Run a helper or a lambda to completion; what a factory binds becomes constants of the program."""
     env = Env(function.env, declares=declares, values=bind_parameters(cx, function, arguments))
+    for name, value in env.values.items():
+        cx.note_name(name, value)
     if isinstance(function.node, cst.Lambda):
         return evaluate(cx, function.node.body, env)
     flow = run_body(cx, statements(function.node.body), env)

@@ -1,6 +1,6 @@
 """Names for values that the kernel computes."""
 
-from tile2cu.core.expr import Expr, Role, Var, is_of_thread, walk
+from tile2cu.core.expr import Expr, Role, Var, depends_on_thread
 from tile2cu.core.program import Let
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.values import as_expr
@@ -10,11 +10,6 @@ def let(cx: Context, name: str, value: Expr) -> Var:
     """Name an immutable value of the program."""
     written = as_expr(value)
     assert written is not None
-    var = cx.recorder.variable(name, value.dtype, Role.THREAD if _of_thread(written) else Role.LET)
+    var = cx.recorder.variable(name, value.dtype, Role.THREAD if depends_on_thread(written) else Role.LET)
     cx.recorder.emit(Let(var=var, value=written, **cx.recorder.take().fields))
     return var
-
-
-def _of_thread(value: Expr) -> bool:
-    """Whether a value depends on which thread computes it."""
-    return is_of_thread(value) or any(isinstance(part, Var) and part.role is Role.THREAD for part in walk(value))

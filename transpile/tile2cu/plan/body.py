@@ -67,7 +67,7 @@ from tile2cu.plan.producer import Producing
 from tile2cu.plan.producer_ops import AcquireStage
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.rings import are_loads_outstanding
-from tile2cu.plan.scalars import atomic_vector, invoke, let, locate
+from tile2cu.plan.scalars import atomic_vector, invoke, let, locate, with_values_of
 from tile2cu.plan.structure import (
     AwaitPrologue,
     AwaitStaging,
@@ -118,7 +118,7 @@ class Lowering:
         ordered = frozenset(id(stmt) for stmt in shown if not where.loading and self._is_ordered(stmt))
         return tuple(
             Paragraph(
-                statements=tuple(self.statement(stmt, where) for stmt in group),
+                statements=tuple(each for stmt in group for each in self.statements(stmt, where)),
                 heading=group[0].span != where.around,  # else a part of one operation, as the loop around
             )
             for group in groups(shown, ordered)
@@ -140,11 +140,27 @@ class Lowering:
             after=(*self._release_prologue(stmt), *wait_after(stmt, self.resolved)),
         )
 
+    def statements(self, stmt: Stmt, where: Where) -> tuple[Statement, ...]:
+        """The same, behind the declarations of values that the statement repeats."""
+        return self._named(stmt, self.statement(stmt, where), where)
+
+    def _named(self, stmt: Stmt, alone: Statement, where: Where) -> tuple[Statement, ...]:
+        if id(stmt) not in self.resolved.named:
+            return (alone,)
+        *lets, changed = self.resolved.named[id(stmt)]
+        first, *others = (Statement(source=each, op=self.operation(each, where)) for each in lets)
+        op = with_values_of(alone.op, changed)
+        return (
+            replace(first, before=alone.before, first=alone.first),
+            *others,
+            replace(alone, source=changed, op=op, before=(), first=()),
+        )
+
     def operation(self, stmt: Stmt, where: Where) -> ops.Op:
         """The operation of a statement itself."""
         loop = where.elect
         if loop is not None and (_writes_memory_alone(stmt) or self.facts.get(stmt, ATOMIC_VECTOR) is not None):
-            body = (self._element(stmt, replace(where, elect=None)),)
+            body = self._elements(stmt, replace(where, elect=None))
             return ByOneHolder(source=stmt, layout=self.facts[loop, LAYOUT], extents=loop.extents, body=body)
         if self.walk is not None and stmt is self.walk.outer:
             return self.producing.visits(stmt, where)
@@ -169,7 +185,7 @@ class Lowering:
     def _elementwise(self, loop: Parallel, inside: Where) -> ops.Op:
         def body(elect: bool) -> tuple[Statement, ...]:
             where = replace(inside, elect=loop if elect else None)
-            return tuple(self._element(stmt, where) for stmt in loop.body)
+            return tuple(each for stmt in loop.body for each in self._elements(stmt, where))
 
         return elementwise(loop, self.resolved, body)
 
@@ -205,9 +221,10 @@ class Lowering:
             case _:
                 raise Tile2CuError("T2C-E001", f"no text for {type(stmt).__name__}", stmt.span)
 
-    def _element(self, stmt: Stmt, where: Where) -> Statement:
+    def _elements(self, stmt: Stmt, where: Where) -> tuple[Statement, ...]:
         """A statement of an elementwise loop: nothing orders it but the loop."""
-        return Statement(source=stmt, op=self.operation(stmt, where))
+        alone = Statement(source=stmt, op=self.operation(stmt, where))
+        return (alone,) if isinstance(alone.op, ByOneHolder) else self._named(stmt, alone, where)
 
     def _is_ordered(self, stmt: Stmt) -> bool:
         """Whether a barrier, a fence or a wait for MMAs stands before the statement."""

@@ -9,6 +9,7 @@ from tile2cu.core.decisions import AWAITED_AT, PIPELINE, RETIRED, ROW_ALIGNMENT,
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Program, Stmt
+from tile2cu.core.rebuild import Body
 from tile2cu.core.record import Record
 from tile2cu.core.schedule import InOrder, Multiple, Pipeline, Retirement, Schedule, implied
 from tile2cu.plan.grid_schedule import GridSchedule
@@ -20,7 +21,8 @@ class Resolved(Record, frozen=True, eq=False):
 
     `required` are the multiples that the launcher requires of sizes, for any of its launches; `grid_schedule` has the
     values of sizes that the launcher and its kernels share, if there are any. `decide` gives the kernel's launches with
-    other values of its parameters, or raises Tile2CuError; None where its text is not at hand.
+    other values of its parameters, or raises Tile2CuError; None where its text is not at hand. `named` has, by its id,
+    a statement with names for values that it repeats, behind their declarations (plan/named_values.py).
     """
 
     program: Program
@@ -32,6 +34,7 @@ class Resolved(Record, frozen=True, eq=False):
     required: tuple[Multiple, ...] = ()
     grid_schedule: GridSchedule | None = None
     decide: "Callable[[Mapping[str, int]], tuple[Resolved, ...]] | None" = None
+    named: Mapping[int, Body] = {}
 
     def row_alignment(self, tensor: Buffer) -> int:
         """The bytes that the rows of a tensor start at multiples of; 0 where only a run-time check can tell.

@@ -6,7 +6,7 @@ from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.sync_calls import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.decisions import ATOMIC_VECTOR, BOUNDS_CHECKED, CLUSTER_CALL
 from tile2cu.core.expr import Address, Const, Expr, Load, int_const, substitute, walk
-from tile2cu.core.program import Assign, Atomic, BindTensor, Buffer, CallStmt, Declare, Let, Loop, Scope, Store
+from tile2cu.core.program import Assign, Atomic, BindTensor, Buffer, CallStmt, Declare, Let, Loop, Scope, Stmt, Store
 from tile2cu.plan import scalar_ops, structure
 from tile2cu.plan.claims import ArrivesAsReader
 from tile2cu.plan.ops import Op
@@ -43,6 +43,17 @@ def scalar(stmt: Scalar) -> Op:
                 order=stmt.order,
                 previous=stmt.previous,
             )
+
+
+def with_values_of(op: Op, stmt: Stmt) -> Op:
+    """The operation with the expressions of a statement, which is its own with names for parts of these."""
+    match op, stmt:
+        case scalar_ops.Store() | scalar_ops.Atomic(), Store() | Atomic():
+            return replace(op, source=stmt, indices=stmt.indices, value=stmt.value)
+        case scalar_ops.Assign() | structure.Let(), Assign() | Let():
+            return replace(op, source=stmt, value=stmt.value)
+        case _:
+            raise TypeError(f"{type(op).__name__} has no value")
 
 
 def atomic_vector(loop: Loop, resolved: Resolved) -> scalar_ops.AtomicVector:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tile2cu.core.expr import Call, Const, Expr, Load, binary, int_const, joined
+from tile2cu.core.expr import Call, Const, Expr, Load, binary, called, int_const, joined
 from tile2cu.core.program import Buffer, Parallel, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
@@ -42,6 +42,8 @@ def im2col(
     i, j = cx.recorder.indices(tile.shape)
     row = binary("+", binary("*", as_integer(nhw_step, "`nhw_step`"), tile.shape[0]), i)
     column = binary("+", binary("*", as_integer(c_step, "`c_step`"), tile.shape[1]), j)
+    called(row, "pixel")
+    called(column, "column")
     value = _pixel(image, row, column, size, steps, padding)
     store = Store(buffer=tile, indices=(i, j), value=cx.expression(value), span=at.span)
     cx.recorder.emit(
@@ -58,11 +60,15 @@ def _pixel(image: Buffer, row: Expr, column: Expr, size: int, steps: tuple[int, 
     """The element of the matrix at (row, column)."""
     _, height, width, channels = image.shape
     rows, columns = (_positions(extent, size, steps, padding) for extent in (height, width))
+    called(rows, "output_height")
+    called(columns, "output_width")
     y = binary("//", binary("%", row, binary("*", rows, columns)), columns)
     x = binary("%", row, columns)
     kernel_y = binary("//", column, binary("*", int_const(size), channels))
     kernel_x = binary("%", binary("//", column, channels), int_const(size))
     at_y, at_x = (_source(*pair, steps, padding) for pair in ((y, kernel_y), (x, kernel_x)))
+    called(at_y, "input_y")
+    called(at_x, "input_x")
     sides = [
         test
         for place, extent in ((at_y, height), (at_x, width))
@@ -78,8 +84,14 @@ def _pixel(image: Buffer, row: Expr, column: Expr, size: int, steps: tuple[int, 
 def _positions(extent: Expr, size: int, steps: tuple[int, int], padding: int) -> Expr:
     """How many places a kernel has along an extent."""
     stride, dilation = steps
-    rest = binary("-", binary("+", extent, int_const(2 * padding)), int_const(dilation * (size - 1) + 1))
-    return binary("+", binary("//", rest, int_const(stride)), int_const(1))
+    more = 2 * padding - (dilation * (size - 1) + 1)  # than the extent has, from a position's first pixel to its last
+    if stride == 1:
+        return _moved(extent, more + 1)
+    return binary("+", binary("//", _moved(extent, more), int_const(stride)), int_const(1))
+
+
+def _moved(number: Expr, by: int) -> Expr:
+    return binary("-", number, int_const(-by)) if by < 0 else binary("+", number, int_const(by))
 
 
 def _source(position: Expr, tap: Expr, steps: tuple[int, int], padding: int) -> Expr:

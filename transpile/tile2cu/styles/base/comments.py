@@ -90,7 +90,9 @@ def heading(group: tuple[Stmt, ...]) -> list[str]:
         return [*first.comments, f"{place}  {_code(first)}"]
     if first.comments:
         return _after(place, first.comments)
-    return [f"{place}  {_code(first)}" if len(group) == 1 and not isinstance(first, Let) else str(place)]
+    *declared, last = group  # of which the last repeats values
+    alone = all(isinstance(each, Let) and each.span == last.span for each in declared) and not isinstance(last, Let)
+    return [f"{place}  {_code(first)}" if alone else str(place)]
 
 
 def file_of(place: Stmt | Constant) -> str:

@@ -1,0 +1,123 @@
+"""A statement declares what it repeats, by the name that the user's helper has for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tile2cu
+
+KERNEL = """
+import tilelang
+import tilelang.language as T
+
+def helper(x, at):
+{helper}
+
+@tilelang.jit
+def named(N=256, block=128):
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
+        with T.Kernel(N // block, threads=128) as bx:
+            taken = T.alloc_fragment((block,), "float32")
+            for i in T.Parallel(block):
+                taken[i] = A[bx * block + i]
+            for i in T.Parallel(block):
+                {statement}
+            T.copy(taken, C[bx * block])
+
+    return main
+"""
+STATEMENT = "taken[i] = helper(B[bx * block + i] + taken[i], bx * block + i)"
+
+
+def body(folder: Path, helper: str, statement: str = STATEMENT, style: str = "tl") -> str:
+    return emitted(folder, KERNEL, helper, statement, style)
+
+
+def emitted(folder: Path, kernel: str, helper: str, statement: str, style: str = "tl") -> str:
+    """What the kernel does, without the line breaks of a page."""
+    indented = "\n".join(f"    {line}" for line in helper.splitlines())
+    (folder / "named.py").write_text(kernel.format(helper=indented, statement=statement), encoding="utf-8")
+    target = "hip:gfx942" if style == "ck" else "cuda:sm_80"
+    (found,) = tile2cu.emit(folder / "named.py", style=style, target=target).values()
+    _, _, behind = found.source.partition("// named.py:")
+    text, _, _ = behind.partition("// ---- host")
+    return " ".join(text.split())
+
+
+DECODE = """\
+bits = (T.reinterpret(x, T.uint32) >> T.cast(at % 8 * 4, T.uint32)) & T.uint32(15)
+sign = bits >> T.uint32(3)
+return T.reinterpret((bits | sign << T.uint32(5)) << T.uint32(10) | (bits & T.uint32(1)) << T.uint32(9), T.float32)
+"""
+
+
+@pytest.mark.parametrize("style", ["tl", "cute", "ck"])
+def test_a_name_of_a_helper_that_is_used_several_times(style: str, tmp_path: Path) -> None:
+    """What it computes once, such as its `sign`, is where it is used."""
+    text = body(tmp_path, DECODE, style=style)
+    assert "const uint32_t bits = (tl::reinterpret<uint32_t>(" in text and text.count("reinterpret<uint32_t>") == 1
+    assert "bits >> 3" in text and "sign" not in text
+
+
+def test_the_parameter_of_a_helper(tmp_path: Path) -> None:
+    """It names a value that the caller has not named."""
+    text = body(tmp_path, "return x * T.sigmoid(x)", "taken[i] = helper(B[i] * taken[i] + 1.0 - taken[i], i)")
+    assert "x = B(i) * taken(i) + 1.0f - taken(i); taken(i) = x * tl::sigmoid(x);" in text
+
+
+def test_values_of_two_calls(tmp_path: Path) -> None:
+    """The second has a number; the names of one loop are free in another."""
+    statement = "taken[i] = helper(B[i], 0) + helper(taken[i], 0)"
+    text = body(tmp_path, "u = (x + 1.0) * 3.0 - x\nreturn u * u", statement)
+    assert "u = (B(i) + 1.0f) * 3.0f - B(i);" in text and "u_1 = (taken(i) + 1.0f) * 3.0f - taken(i);" in text
+    assert "taken(i) = u * u + u_1 * u_1;" in text
+
+
+@pytest.mark.parametrize(
+    ("helper", "reason"),
+    [
+        ("y = x + 1.0\nreturn y * y * y", "one sum is trivial"),
+        (
+            "y = (x + 1.0) * 3.0 - x\nreturn T.if_then_else(at > 5, y * y, 0.0)",
+            "it may not be evaluated, and reads memory",
+        ),
+        ("y = (x + 1.0) * 3.0 - x\nreturn T.if_then_else(T.And(at > 5, y * y > 1.0), 1.0, 0.0)", "nor behind `and`"),
+        ("i = (x + 1.0) * 3.0 - x\nreturn i * i", "an index has its name"),
+    ],
+)
+def test_values_that_stay_where_they_are(helper: str, reason: str, tmp_path: Path) -> None:
+    assert not any(f"{name} = (" in body(tmp_path, helper) for name in ("y", "i", "i_1")), reason
+
+
+def test_a_value_of_a_thread(tmp_path: Path) -> None:
+    """One that threads exchange is not: each shuffle is an instruction of its own."""
+    of_thread = "i = T.get_thread_binding()\n            if i < 100:\n                {s"
+    kernel = KERNEL.replace("for i in T.Parallel(block):\n                {s", of_thread)
+    statement = "C[bx * block + i] = helper(B[bx * block + i], i)"
+    plain = emitted(tmp_path, kernel, "y = (x + 1.0) * 3.0 - x\nreturn y * y", statement)
+    assert "const float y = (" in plain and "= y * y;" in plain
+    assert "y = " not in emitted(tmp_path, kernel, "y = T.shfl_xor(x, 1) * 3.0 + x\nreturn y * y", statement)
+
+
+def test_a_value_in_an_arm_and_elsewhere(tmp_path: Path) -> None:
+    """It is evaluated in any case."""
+    text = body(tmp_path, "y = (x + 1.0) * 3.0 - x\nreturn T.if_then_else(at > 5, y, 0.0) + y")
+    assert "y = (" in text and ", y, 0.0f) + y" in text or "? y : 0.0f) + y" in text
+
+
+def test_arithmetic_that_divides_only_by_what_is_divided_by_in_any_case(tmp_path: Path) -> None:
+    """It needs no memory, and does not trap: it may be computed although its arm is not taken."""
+    safe = "k = (at + 7) * at % 3 + 1\nreturn T.if_then_else(at > 5, T.cast(k * k, T.float32), 0.0)"
+    assert "k = " in body(tmp_path, safe)
+    traps = safe.replace("at % 3", "at % (at - 200)")
+    assert "k = " not in body(tmp_path, traps)
+    divided = traps.replace("return", "m = at % (at - 200)\nreturn T.cast(m, T.float32) +")
+    assert "k = " in body(tmp_path, divided)
+
+
+def test_names_that_cpp_has(tmp_path: Path) -> None:
+    text = body(tmp_path, "double = (x + 1.0) * 3.0 - x\nreturn double * double")
+    assert "double_1 * double_1" in text
