@@ -5,7 +5,9 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
+from inspect import Parameter
+from types import FunctionType, MappingProxyType
+from typing import NamedTuple
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Call, Expr, Role, Var, result_dtype
@@ -47,25 +49,49 @@ def invoke(cx: Context, function: Builtin, arguments: Arguments) -> object:
         raise Fault("T2C-F014", f"{function.name} fails here: {error.args[-1] if error.args else error}") from None
 
 
-@lru_cache(maxsize=1024)
-def _parameters(run: Callable[..., object]) -> tuple[tuple[str, ...], int]:
-    """The parameters of a function that take any argument, in order, and how many of them have no default.
+class _Taken(NamedTuple):
+    """The arguments that a function takes by name or place, how many of them it needs, and whether it takes others."""
 
-    None of a function that has other parameters, too.
-    """
-    found = _signature(run).parameters.values()
-    if any(each.kind is not each.POSITIONAL_OR_KEYWORD for each in found):
-        return (), 0
-    return tuple(each.name for each in found), sum(each.default is each.empty for each in found)
+    names: tuple[str, ...]
+    required: int
+    others: bool = False
+    named: bool = False
+
+
+_ANY = _Taken((), 0)  # of a function that has other parameters, too: it is bound
+
+
+@lru_cache(maxsize=1024)
+def _parameters(run: Callable[..., object]) -> _Taken:
+    found = tuple(_signature(run).parameters.values())
+    own = any(each.kind is not each.POSITIONAL_OR_KEYWORD for each in found[1:])
+    if own or not found or found[0].kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
+        return _ANY
+    return _Taken(tuple(each.name for each in found), sum(each.default is each.empty for each in found))
+
+
+def _taken(run: Callable[..., object]) -> _Taken:
+    """A function that is made for each call, as for a method of a value, has the code of the others."""
+    if not isinstance(run, FunctionType) or hasattr(run, "__wrapped__"):
+        return _parameters(run)
+    code = run.__code__
+    if code.co_kwonlyargcount or code.co_posonlyargcount > 1 or not code.co_argcount:
+        return _ANY
+    required = code.co_argcount - len(run.__defaults__ or ())
+    others, named = bool(code.co_flags & inspect.CO_VARARGS), bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return _Taken(code.co_varnames[: code.co_argcount], required, others, named)
 
 
 def _fits(run: Callable[..., object], arguments: Arguments) -> bool:
     """Whether arguments fit a function, as far as that is quickly known: binding them takes longer than most calls."""
-    (names, required), given = _parameters(run), 1 + len(arguments.positional)
-    if not arguments.named:
-        return required <= given <= len(names)
-    left, named = names[given:], arguments.named
-    return all(name in left for name in named) and all(name in named for name in names[given:required])
+    taken, given, named = _taken(run), 1 + len(arguments.positional), arguments.named
+    if given > len(taken.names) and not taken.others:
+        return False
+    if not named:
+        return taken.required <= given
+    left = taken.names[given:]
+    known = all(name in left or (taken.named and name not in taken.names) for name in named)
+    return known and all(name in named for name in taken.names[given : taken.required])
 
 
 def _meant(arguments: Arguments, takes: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
@@ -115,9 +116,15 @@ def _float(cx: Context, node: cst.Float, env: Env) -> object:
 
 
 def _string(cx: Context, node: cst.SimpleString, env: Env) -> object:
-    value = node.evaluated_value
+    value = _literal(node.value)
     cx.budget.text(len(value))
     return _encodable(value)
+
+
+@functools.lru_cache(maxsize=1024)  # Python compiles the text, and drivers run the same lines in loops
+def _literal(text: str) -> str | bytes:
+    found: str | bytes = ast.literal_eval(text)
+    return found
 
 
 def _encodable(value: str | bytes) -> str | bytes:

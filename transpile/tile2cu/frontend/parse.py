@@ -42,6 +42,7 @@ class SourceFile:
         self.module = self._parse()
         self._positions = _positions(self.module)
         self._spans: dict[cst.CSTNode, Span] = {}
+        self._codes: dict[cst.CSTNode, str] = {}
         self._attached: list[SourceFile] = []
 
     @property
@@ -81,9 +82,13 @@ class SourceFile:
 
     def code(self, node: cst.CSTNode) -> str:
         """The text of a node on one line, as the user wrote it."""
-        owner = self._owner(node)
-        if owner is not self:
-            return owner.code(node)
+        found = self._codes.get(node)
+        if found is None:
+            owner = self._owner(node)
+            found = self._codes[node] = owner._code(node)
+        return found
+
+    def _code(self, node: cst.CSTNode) -> str:
         line, column, last, end = self._positions[node]
         if line == last:
             return self.line(line)[column:end]
