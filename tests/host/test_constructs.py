@@ -303,6 +303,28 @@ def test_broadcast_bias_and_a_mixed_type_store(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x, bias, scale).astype(np.float64), expected)
 
 
+def test_a_value_for_a_whole_row_of_a_shared_tile(tmp_path: Path) -> None:
+    """All vectors of the tile are computed before one is stored; here a vector is one value, also of another type."""
+    statements = """
+        rows = T.alloc_shared((16,), "float32")
+        wide = T.alloc_shared((16, 256), "float32")
+        narrow = T.alloc_shared((16, 256), "float16")
+        T.copy(X, rows)
+        for i, j in T.Parallel(16, 256):
+            wide[i, j] = rows[i]
+        for i, j in T.Parallel(16, 256):
+            narrow[i, j] = rows[i] * 2
+        T.copy(wide, Y)
+        T.copy(narrow, Z)
+    """
+    params = 'X: T.Tensor((16,), "float32"), Y: T.Tensor((16, 256), "float32"), Z: T.Tensor((16, 256), "float16")'
+    kernel, x = load_body(tmp_path, statements, params), RNG.standard_normal(16).astype(np.float32)
+    y, z = kernel(x)
+    assert "tl::parallel_into<" in kernel.source
+    np.testing.assert_array_equal(y, np.repeat(x[:, None], 256, axis=1))
+    np.testing.assert_array_equal(z, np.repeat((x * 2).astype(np.float16)[:, None], 256, axis=1))
+
+
 def test_device_branches_and_mutable_scalars(tmp_path: Path) -> None:
     statements = """
         L = T.alloc_fragment((128,), "float32")

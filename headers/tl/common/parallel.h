@@ -84,7 +84,12 @@ TL_DEVICE void parallel_into(Layout, Tile& to, const Body& body) {
   for (int r = 0; r < Layout::registers; r += vector) {
     if (!Layout::valid(r)) continue;
     const auto x = body(Index<Layout, 0>{r}, PacketIndex<Layout, 1, vector>{r});
-    computed[r / vector] = convert<typename Tile::type>(value(x));
+    if constexpr (packet_size<decltype(x)> == 0) {  // one value for all elements of a vector
+      TL_UNROLL
+      for (int i = 0; i < vector; ++i) computed[r / vector].at[i] = convert<typename Tile::type>(x);
+    } else {
+      computed[r / vector] = convert<typename Tile::type>(value(x));
+    }
   }
   TL_UNROLL
   for (int r = 0; r < Layout::registers; r += vector)
