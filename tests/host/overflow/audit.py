@@ -1,12 +1,13 @@
 """Runs kernels at extreme run-time sizes on the CPU engine, and lists each int that overflows.
 
-    python tests/host/overflow/audit.py FILE.cu|.hip|.py ... [--target TARGET]
+    python tests/host/overflow/audit.py FILE.cu|.hip|.py ... [--target TARGET] [--empty]
 
 A kernel is built with g++'s -fsanitize=signed-integer-overflow, and a few blocks of it run for each combination of
 sizes near 2**31, of products of sizes beyond 2**31 and 2**32, and of 0, that its launcher accepts. Tensors are sparse
 memory: terabytes of address space of which only written pages exist, with no access possible before and behind. Loops
 with many iterations run their first one and their last ones (`skipping`). A run is cut after some seconds of CPU time,
-and after fewer once several runs of a source were cut: a launch may have 2**30 tiles for each block that runs.
+and after fewer once several runs of a source were cut: a launch may have 2**30 tiles for each block that runs. With
+`--empty` sizes of 0 alone: their outcome is TL_OK or TL_INVALID_SIZE.
 """
 
 from __future__ import annotations
@@ -260,12 +261,17 @@ LARGE = (46344, 65536, 2**20)  # whose products with themselves exceed 2**31 and
 SMALL = (256, 8)
 
 
+def empty(names: Sequence[str]) -> Iterator[list[dict[str, int]]]:
+    """Sizes of 0: all of them, and each alone."""
+    yield [dict.fromkeys(names, 0)]
+    yield from ([dict.fromkeys(names, 256) | {name: 0}] for name in names)
+
+
 def patterns(names: Sequence[str]) -> Iterator[list[dict[str, int]]]:
     """Groups of sizes, each from the most extreme ones on. Of each the first ones that the launcher accepts run."""
-    for name in names:
-        yield [dict.fromkeys(names, 256) | {name: 0}]
-        for small in SMALL:
-            yield [dict.fromkeys(names, small) | {name: huge} for huge in HUGE]
+    yield from empty(names)
+    for name, small in itertools.product(names, SMALL):
+        yield [dict.fromkeys(names, small) | {name: huge} for huge in HUGE]
     for one, other in itertools.permutations(names, 2):
         for large in (46344, 8192):
             yield [dict.fromkeys(names, 8) | {one: huge, other: large} for huge in HUGE]
@@ -281,11 +287,12 @@ def audit(
     scalars: Mapping[str, float] | None = None,
     seconds: int = 4,
     each: int = 1,
+    groups: Callable[[Sequence[str]], Iterator[list[dict[str, int]]]] = patterns,
 ) -> list[Outcome]:
     """The runs of an emitted source that its launcher accepted: of each pattern the `each` most extreme ones."""
     manifest, library = read_manifest(source.with_suffix(".json")), library_of(source)
     outcomes: dict[tuple[int, ...], Outcome] = {}
-    for group in patterns([size.name for size in manifest.sizes]):
+    for group in groups([size.name for size in manifest.sizes]):
         accepted = 0
         for sizes in group:
             key = tuple(sizes.values())
@@ -348,12 +355,13 @@ def main() -> int:
     parser.add_argument("--target", default="hip:gfx942")
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--each", type=int, default=1)
+    parser.add_argument("--empty", dest="groups", action="store_const", const=empty, default=patterns)
     given = parser.parse_args()
     faulty = 0
     with tempfile.TemporaryDirectory() as folder:
         for path in given.files:
             for source in sources_of(path, given.target, Path(folder)):
-                outcomes = audit(source, seconds=given.seconds, each=given.each)
+                outcomes = audit(source, seconds=given.seconds, each=given.each, groups=given.groups)
                 faults: dict[str, list[Outcome]] = {}
                 for outcome in outcomes:
                     for fault in outcome.faults:
