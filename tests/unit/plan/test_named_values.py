@@ -121,3 +121,32 @@ def test_arithmetic_that_divides_only_by_what_is_divided_by_in_any_case(tmp_path
 def test_names_that_cpp_has(tmp_path: Path) -> None:
     text = body(tmp_path, "double = (x + 1.0) * 3.0 - x\nreturn double * double")
     assert "double_1 * double_1" in text
+
+
+CONVOLUTION = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def patches(H, W, C=24):
+    @T.prim_func
+    def main(A: T.Tensor((2, H, W, C), "float16"), B: T.Tensor((128, 9 * 24), "float16")):
+        with T.Kernel(1, threads=128) as bx:
+            tile = T.alloc_shared((64, 32), "float16")
+            for k in T.serial(9):
+                T.im2col(A, tile, bx, k, 3, STRIDE, 1, 1)
+                T.copy(tile, B[bx * 64, k * 32])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize(("stride", "width"), [(1, "W"), (2, "output_width")], ids=["same size", "half of the size"])
+def test_pixels_of_a_convolution(stride: int, width: str, tmp_path: Path) -> None:
+    """The patches of T.im2col: which pixel a row is of, and which one an element is."""
+    (tmp_path / "patches.py").write_text(CONVOLUTION.replace("STRIDE", str(stride)), encoding="utf-8")
+    (found,) = tile2cu.emit(tmp_path / "patches.py", target="cuda:sm_80").values()
+    text = " ".join(found.source.split())
+    assert ("const int output_width = " in text) == (width == "output_width")
+    assert f"const int input_x = pixel % {width}" in text or f"const int input_x = (pixel % {width}) * 2" in text
+    assert "input_y >= 0 && input_y < H && input_x >= 0 && input_x < W" in text

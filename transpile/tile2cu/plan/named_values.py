@@ -1,9 +1,9 @@
 """Values that a statement computes several times, declared before it by the name that the user's helper has for them.
 
 A helper runs when the kernel is traced: what it computes is an expression, repeated wherever the helper uses its name.
-A statement that repeats one declares it first, where it evaluates it in any case, or where nothing tells that it does:
-the arm of a choice that is not taken may read memory at an index outside of it, or divide by zero. A statement reads
-before it writes, so that all places have one value; a value that threads exchange is left where it is.
+A statement that repeats one declares it first, if it evaluates it in any case, or if evaluating it has no effect: the
+arm of a choice that is not taken may read memory at an index outside of it, or divide by zero. A statement reads before
+it writes, so that all places have one value; a value that threads exchange is left where it is.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ from tile2cu.plan.resolved import Resolved
 Computing = Let | Store | Assign | Atomic
 Kind = TypeVar("Kind", Let, Computing)
 
-_LEAST_OPERATIONS = 2  # of a value that has a name: one sum or product is as easily read as its name
+_LEAST_OPERATIONS = 2  # of a value that has a name: a single sum is as easily read as its name
 _LEAST_SAVED = 3  # operations that a reader then need not compare
 
 
