@@ -354,7 +354,7 @@ def test_the_licence_of_the_source_goes_along(licence: str, tmp_path: Path) -> N
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
     """`tile2cu kernel.py -o - | head -1`: no traceback."""
-    command = [sys.executable, "-m", "tile2cu", GEMM, "-o", "-"]
+    command = [sys.executable, "-m", "tile2cu", VECTOR_ADD, "-o", "-"]
     writer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
     assert writer.stdout is not None and writer.stderr is not None
     writer.stdout.close()
@@ -412,7 +412,7 @@ def test_all_errors_of_a_file_are_printed_once_each(tmp_path: Path, capsys: pyte
 def test_an_output_that_cannot_be_written_is_an_error(words: list[str]) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "tile2cu", GEMM, *words], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tile2cu", VECTOR_ADD, *words], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["error[T2C-C005]: cannot write to the standard output: No space left on device"]
