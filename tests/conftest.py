@@ -208,7 +208,7 @@ def demand(name: str) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--programs", type=int, default=16, help="how many random programs tests/differential runs")
+    parser.addoption("--programs", type=int, default=8, help="how many random programs tests/differential runs")
     parser.addoption("--fuzz", type=int, default=24, help="how many damaged kernels tests/fuzz transpiles")
     parser.addoption("--programs-seed", type=int, default=0, help="which random programs")
     parser.addoption("--mutants", type=int, default=16, help="of how many mutants of rules' examples one is validated")

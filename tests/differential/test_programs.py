@@ -24,7 +24,7 @@ from tile2cu.frontend import programs
 from tile2cu.targets import find
 from tile2cu_runtime import LaunchError
 
-PARTS = 4  # so that several processes share the work
+PARTS = 2  # so that several processes share the work
 SCHEDULES = ("round-robin", "shuffle")
 
 
