@@ -36,11 +36,11 @@ def test_a_pass_keeps_the_meaning_of_mutants(name: str, request: pytest.FixtureR
 
 
 def test_passes_keep_the_meaning_of_mutants_of_rules_examples(request: pytest.FixtureRequest) -> None:
-    """One mutant in 96, or all with `--mutants 1`, which take some minutes."""
+    """One mutant in 192, or all with `--mutants 1`, which take some minutes."""
     validation = Validation()
     share = request.config.getoption("--mutants")
     every = ((each, mutant) for _, each in rule_examples() for mutant in lazy_mutants(each.statements))
-    for each, written in islice(every, 0, None, share if share == 1 else 6 * share):
+    for each, written in islice(every, 0, None, share if share == 1 else 12 * share):
         mutant = written()
         program = _program(mutant, each.threads, EXAMPLE_PARAMS)
         if program is not None:
