@@ -106,7 +106,7 @@ OLD_VALUES = {
 }
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=4)
 @pytest.mark.parametrize("name", OLD_VALUES)
 @pytest.mark.parametrize("turns", [1, 3])
 def test_a_loop_reads_what_other_turns_held_before_it(name: str, turns: int, tmp_path: Path) -> None:
@@ -251,6 +251,7 @@ def test_a_result_that_every_thread_needs(clear: bool, tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 def test_parts_of_a_fragment_leave_without_a_copy_of_all_of_it(target: str, tmp_path: Path) -> None:
     """Each thread passes what it holds of the part: rows from `s * 24` on, columns from 8 on."""
