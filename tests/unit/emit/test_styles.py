@@ -269,6 +269,6 @@ def test_what_wraps_and_what_a_stage_is_are_explained_once(style: str, stages: i
     """Where it is printed first: Offsets is not validated, and a stage is a tile's first descriptors and a distance."""
     path = Path(__file__).resolve().parents[3] / "examples/gemm_batched.py"
     (found,) = tile2cu.emit(path, kernel="gemm_grouped", style=style, target="cuda:sm_90a").values()
-    _, first = found.source.split("// tl::wrapping_...: ")
+    _, first = found.source.split("// wrapping: ")
     assert "tl::wrapping_subtract(Offsets(g + 1), Offsets(g))" in first.split(";")[0]
     assert found.source.count("// tl::stage_of: ") == stages

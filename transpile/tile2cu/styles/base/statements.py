@@ -19,11 +19,8 @@ from tile2cu.styles.base.comments import BODY_WIDTH, Place, file_of, heading, pl
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.view import StatementView, text_line
-from tile2cu.styles.base.vocabulary import NAMESPACE
 
-_WRAPS = (
-    f"{NAMESPACE}wrapping_...: no launcher checks the numbers that decide this one, and signed overflow is undefined"
-)
+_WRAPS = "wrapping: no launcher checks the numbers that decide this one, and signed overflow is undefined"
 _PER_TILE = (CpAsyncs, TmaBoxes)  # true of each tile: stated above the first of neighbours with equal ones
 
 
