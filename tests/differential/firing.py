@@ -88,8 +88,9 @@ def of_random_forms(count: int, first: int) -> Iterator[Fired]:
     for name in FORMS:
         for number in range(first, first + count):
             form = random_form(name, number)
-            (program,) = programs(None, form.text, target=find(form.target))
-            yield firing(program, form.target)
+            with suppress(Tile2CuError):  # a condition may be known at transpile time to hold for ever
+                (program,) = programs(None, form.text, target=find(form.target))
+                yield firing(program, form.target)
 
 
 def of_random_programs(count: int, first: int) -> Iterator[Fired]:
