@@ -19,6 +19,7 @@ from tile2cu.core.expr import (
     Role,
     Var,
     binary,
+    called,
     children,
     int_const,
     joined,
@@ -57,6 +58,7 @@ def physical(cx: Context, buffer: Buffer, found: Placement, indices: Sequence[Ex
     for coordinate, extent in zip(coordinates[kept:], extents[kept:], strict=True):
         offset = binary("+", binary("*", offset, extent), coordinate)
         offset = offset if offset.dtype == INT64 or _fits_int(extents[kept:]) else Call(INT64, "cast", (offset,))
+    called(offset, "offset")
     for extent in reversed(shape[kept + 1 :]):
         rest.insert(0, binary("%", offset, extent))
         offset = binary("//", offset, extent)
