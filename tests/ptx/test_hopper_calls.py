@@ -50,7 +50,9 @@ def run_all(name: str, library: Library) -> None:
         call.check(output)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly if name == "boxes" else ()) for name in NAMES]
+)
 def test_text_is_right(name: str, nvcc: str, gxx: str) -> None:
     run_all(name, library_of(name, nvcc, gxx))
 
@@ -58,7 +60,7 @@ def test_text_is_right(name: str, nvcc: str, gxx: str) -> None:
 IN_FLIGHT = "a copy to byte .* is in flight"  # the barrier's own block takes it for its own
 # What the headers' instructions become, and what nvcc would make of the same with a fault.
 FAULTS = [
-    ("boxes", r"(tensor\.5d.*\{%\w+, )(%\w+), (%\w+)", r"\1\3, \2", "load 7"),
+    pytest.param("boxes", r"(tensor\.5d.*\{%\w+, )(%\w+), (%\w+)", r"\1\3, \2", "load 7", marks=pytest.mark.nightly),
     ("clusters", r"barrier\.cluster\.wait\.acquire\.aligned;", "", "a second arrival without a wait"),
     (
         "clusters",  # the barrier's address, the last before the copy
