@@ -150,3 +150,21 @@ def test_pixels_of_a_convolution(stride: int, width: str, tmp_path: Path) -> Non
     assert ("const int output_width = " in text) == (width == "output_width")
     assert f"const int input_x = pixel % {width}" in text or f"const int input_x = (pixel % {width}) * 2" in text
     assert "input_y >= 0 && input_y < H && input_x >= 0 && input_x < W" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "is_declared"),
+    [
+        ("(u + u) * u", False),
+        ("T.max((u + u) * u, u)", False),
+        ("(u << u) | u", False),
+        ("-(u & u) * u", False),
+        ("(u >> T.uint8(4)) & T.uint8(15)", True),
+        ("((u & T.uint8(7)) + T.uint8(1)) * T.uint8(4)", True),
+    ],
+)
+def test_narrow_integers_that_int_alone_holds(value: str, is_declared: bool, tmp_path: Path) -> None:
+    """C++ computes with narrow integers in int, as the interpreter does: a name of their own type would wrap."""
+    parts = " + ".join(["T.cast(y, T.float32) * T.cast(at, T.float32)"] * 3)
+    text = body(tmp_path, f"u = T.cast(x, T.uint8)\ny = {value}\nreturn {parts}")
+    assert ("const uint8_t y = " in text) is is_declared

@@ -176,6 +176,10 @@ class Bounds:
         """Whether an integer expression whose operands do not overflow does not either, for all run-time values."""
         return _within(self.of_values.interval(expr), _type_range(_computed_in(expr)))
 
+    def is_of_its_type(self, expr: Expr) -> bool:
+        """Whether an integer expression is in the range of its type, also where C++ computes it in int."""
+        return _within(self.of_values.interval(expr), _type_range(expr.dtype))
+
     def implies(self, condition: Expr, other: Expr) -> bool:
         """Whether the comparison `other` of integers provably holds wherever a condition does."""
         wanted = (

@@ -13,10 +13,11 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import moved_index
-from tile2cu.analysis.bounds import bounds_of
+from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.runs import is_run
 from tile2cu.analysis.uses import names_of, statements, unused, variables_of_loops
 from tile2cu.core.decisions import VECTOR
+from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -47,6 +48,7 @@ Kind = TypeVar("Kind", Let, Computing)
 
 _LEAST_OPERATIONS = 2  # of a value that has a name: a single sum is as easily read as its name
 _LEAST_SAVED = 3  # operations that a reader then need not compare
+_OF_TYPE = ("cast", "reinterpret")  # functions whose value is of its type, whatever the operands
 
 
 def with_named_values(resolved: Resolved) -> Resolved:
@@ -144,6 +146,8 @@ class _Naming:
         """
         if works_among_threads(value) or is_weak(value) or user_name(value) in self.indices:
             return False
+        if not _has_its_type(value, self.bounds):
+            return False
         if self.last is None or self.vector == 1 or not moved_index(self._let("", value), self.last):
             return True
         return is_run(value, self.last, self.vector, self.bounds)
@@ -167,6 +171,19 @@ def _is_safe(value: Expr, divided_by: set[Expr]) -> bool:
     What the statement always divides by is not.
     """
     return not buffers_loaded(value) and divided_by.issuperset(each for part in walk(value) for each in divisors(part))
+
+
+def _has_its_type(value: Expr, bounds: Bounds) -> bool:
+    """Whether the type of a value holds what C++ computes: with narrow integers that computes in int."""
+    if not _is_narrow(value):
+        return True
+    if any(isinstance(part, Call) and _is_narrow(part) and part.function not in _OF_TYPE for part in walk(value)):
+        return False
+    return not isinstance(value, Unary | Binary) or bounds.is_of_its_type(value)
+
+
+def _is_narrow(value: Expr) -> bool:
+    return value.dtype.is_int and value.dtype.bits < INT32.bits
 
 
 @kept
