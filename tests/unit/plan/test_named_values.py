@@ -168,3 +168,8 @@ def test_narrow_integers_that_int_alone_holds(value: str, is_declared: bool, tmp
     parts = " + ".join(["T.cast(y, T.float32) * T.cast(at, T.float32)"] * 3)
     text = body(tmp_path, f"u = T.cast(x, T.uint8)\ny = {value}\nreturn {parts}")
     assert ("const uint8_t y = " in text) is is_declared
+
+
+def test_floats_of_8_bits_are_computed_in_float(tmp_path: Path) -> None:
+    helper = "u = T.cast(x, T.float8_e4m3fn)\ny = u * u + u\nreturn T.cast(y, T.float32) * T.cast(y, T.float32)"
+    assert "y = " not in body(tmp_path, f"{helper} + T.cast(y, T.float32)")

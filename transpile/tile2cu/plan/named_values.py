@@ -17,7 +17,7 @@ from tile2cu.analysis.bounds import Bounds, bounds_of
 from tile2cu.analysis.runs import is_run
 from tile2cu.analysis.uses import names_of, statements, unused, variables_of_loops
 from tile2cu.core.decisions import VECTOR
-from tile2cu.core.dtype import INT32
+from tile2cu.core.dtype import BOOL, FLOAT16, INT32
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -174,16 +174,16 @@ def _is_safe(value: Expr, divided_by: set[Expr]) -> bool:
 
 
 def _has_its_type(value: Expr, bounds: Bounds) -> bool:
-    """Whether the type of a value holds what C++ computes: with narrow integers that computes in int."""
+    """Whether the type of a value is what C++ computes: of narrow integers that is int, of floats of 8 bits float."""
     if not _is_narrow(value):
         return True
     if any(isinstance(part, Call) and _is_narrow(part) and part.function not in _OF_TYPE for part in walk(value)):
         return False
-    return not isinstance(value, Unary | Binary) or bounds.is_of_its_type(value)
+    return not isinstance(value, Unary | Binary) or (value.dtype.is_int and bounds.is_of_its_type(value))
 
 
 def _is_narrow(value: Expr) -> bool:
-    return value.dtype.is_int and value.dtype.bits < INT32.bits
+    return value.dtype.bits < (INT32.bits if value.dtype.is_int else FLOAT16.bits) and value.dtype != BOOL
 
 
 @kept
