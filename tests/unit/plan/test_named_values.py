@@ -173,3 +173,13 @@ def test_narrow_integers_that_int_alone_holds(value: str, is_declared: bool, tmp
 def test_floats_of_8_bits_are_computed_in_float(tmp_path: Path) -> None:
     helper = "u = T.cast(x, T.float8_e4m3fn)\ny = u * u + u\nreturn T.cast(y, T.float32) * T.cast(y, T.float32)"
     assert "y = " not in body(tmp_path, f"{helper} + T.cast(y, T.float32)")
+
+
+@pytest.mark.parametrize("helper", ["k = (at * 3 + 7) % 256\n", ""])
+def test_an_element_at_a_named_index_is_data(helper: str, tmp_path: Path) -> None:
+    """Sums with it are printed as those at an index without a name: no access depends on them."""
+    k = "k" if helper else "((at * 3 + 7) % 256)"
+    a, b = f"T.cast(x[{k}], T.int32)", f"T.cast(x[{k} ^ 1], T.int32)"
+    text = body(tmp_path, f"{helper}return T.cast({a} * 2 + {b} + {k}, T.float32)", "taken[i] = helper(B, i)")
+    assert ("const int k = (i * 3 + 7) % 256;" in text) is bool(helper)
+    assert "wrapping" not in text

@@ -4,7 +4,7 @@ A launcher rejects sizes for which arithmetic of sizes overflows. It does not kn
 any scalar arguments.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from enum import IntEnum
 
 from tile2cu.analysis.accesses import expressions
@@ -52,7 +52,7 @@ def may_wrap(bounds: Bounds, expr: Expr, *, as_index: bool = False) -> bool:
         case Unary(op="-", operand=operand):
             return may_wrap(bounds, binary("-", int_const(0), operand), as_index=as_index)
         case Binary(op="+" | "-" | "*"):
-            known = _known(expr, _decided(bounds.launch))
+            known = _known(expr, _decided(bounds.launch), _differing(bounds.launch))
             is_open = known is Known.UNIFORM or (as_index and known is Known.DATA)
             return is_open and not bounds.of_values.never_wraps(expr)
         case _:
@@ -129,11 +129,12 @@ def _decided(launch: Launch) -> dict[Var, Known]:
     """The variables that more than sizes and indices decide."""
     updates = (stmt.previous for stmt in launch.statements if isinstance(stmt, Atomic))
     found = {var: Known.DATA for var in updates if var is not None}  # each update finds another value
-    given = [*_given(launch)]
+    given, differing = [*_given(launch)], _differing(launch)
     for _ in given:
         before = dict(found)
         for var, value in given:
-            if (known := max(_known(value, found), found.get(var, Known.BY_LAUNCHER))) is not Known.BY_LAUNCHER:
+            known = max(_known(value, found, differing), found.get(var, Known.BY_LAUNCHER))
+            if known is not Known.BY_LAUNCHER:
                 found[var] = known
         if found == before:
             break
@@ -154,20 +155,35 @@ def _given(launch: Launch) -> Iterator[tuple[Var, Expr]]:
                 pass
 
 
-def _known(expr: Expr, decided: dict[Var, Known]) -> Known:
+@kept
+def _differing(launch: Launch) -> frozenset[Var]:
+    """The names of values that differ between the iterations of a T.Parallel, or between threads."""
+    found: set[Var] = set()
+    given = [*_given(launch)]
+    for _ in given:
+        more = {var for var, value in given if var not in found and _differs(value, found)}
+        if not more:
+            break
+        found |= more
+    return frozenset(found)
+
+
+def _known(expr: Expr, decided: dict[Var, Known], differing: Set[Var]) -> Known:
     match expr:
         case Var(role=Role.SCALAR):
             return Known.UNIFORM
         case Var():
             return decided.get(expr, Known.BY_LAUNCHER)
         case Load():
-            return Known.DATA if any(map(_differs, expr.indices)) else Known.UNIFORM
+            return Known.DATA if any(_differs(index, differing) for index in expr.indices) else Known.UNIFORM
         case _ if works_among_threads(expr):
             return Known.DATA
         case _:
-            return max((_known(part, decided) for part in children(expr)), default=Known.BY_LAUNCHER)
+            return max((_known(part, decided, differing) for part in children(expr)), default=Known.BY_LAUNCHER)
 
 
-def _differs(index: Expr) -> bool:
-    """Whether an index differs between the iterations of a T.Parallel, or between threads."""
-    return is_of_thread(index) or any(var.role in (Role.PARALLEL, Role.THREAD) for var in variables_in(index))
+def _differs(value: Expr, differing: Set[Var]) -> bool:
+    """Whether a value differs between the iterations of a T.Parallel, or between threads; `differing` names do."""
+    variables = variables_in(value)
+    by_index = any(var.role in (Role.PARALLEL, Role.THREAD) for var in variables)
+    return by_index or is_of_thread(value) or not variables.isdisjoint(differing)
