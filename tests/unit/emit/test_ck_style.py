@@ -278,3 +278,33 @@ def test_a_vector_at_the_end_of_one_dimension_is_whole() -> None:
     (found,) = tile2cu.emit(EXAMPLES / "vector_add.py", style="ck", target="hip:gfx942").values()
     assert "N % 4 == 0 ? vector_add_kernel<tl::Aligned<16>> : vector_add_kernel<tl::AnyAlignment>" in found.source
     assert "number<tl::vector_length<Alignment, float>>{}" in found.source
+
+
+VIEWS = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def halves(M, K, block=64):
+    @T.prim_func
+    def main(X: T.Tensor((M, K), "float16"), Y: T.Tensor((M, K), "float16"), Z: T.Tensor((M, block), "float16")):
+        with T.Kernel(T.ceildiv(M, block), threads=256) as bx:
+            x = T.alloc_shared((block, block), "float16")
+            rows, parts = T.view(X, (M * 2, K // 2)), T.view(Y, (M, 2, K // 2))
+            T.copy(rows[bx * block, 0], x)
+            T.copy(x, parts[bx * block, 0, 0])
+            T.copy(x, Y[bx * block, 0])
+            T.copy(x, Z[bx * block, 0])
+
+    return main
+"""
+
+
+def test_what_a_kernel_reaches_by_views_alone_is_within_2_gib(tmp_path: Path) -> None:
+    """A view's tiles are along its own dimensions, which may be more than the tensor's."""
+    (tmp_path / "halves.py").write_text(VIEWS, encoding="utf-8")
+    (found,) = tile2cu.emit(tmp_path / "halves.py", style="ck", target="hip:gfx942").values()
+    text = " ".join(found.source.split())
+    assert "!tl::fits_in_2gib<half_t>({{M * 2, block}, {K / 2, block}})" in text
+    assert "!tl::fits_in_2gib<half_t>({{M, block}, {K, block}})" in text
+    assert "!tl::fits_in_2gib<half_t>({{M}, {2, block}, {K / 2, block}})" in text

@@ -47,7 +47,7 @@ def size_limits(launches: tuple[Resolved, ...], printer: Printer) -> Iterator[Li
     last: dict[str, None] = {}
     for resolved in launches:
         for tensor in viewed_tensors(resolved):
-            if tensor.of is not None or all(static_value(extent) is not None for extent in tensor.shape):
+            if all(static_value(extent) is not None for extent in tensor.shape):
                 continue
             found = _reach(tensor, resolved)
             given = ", ".join(each.in_code(printer) for each in found)
@@ -71,7 +71,7 @@ def _reach(tensor: Buffer, resolved: Resolved) -> tuple[_Reach, ...]:
     moves: tuple[Copy | AtomicTile, ...] = (*statements(body, Copy), *statements(body, AtomicTile))
     for move in moves:
         for region, other in ((move.src, move.dst), (move.dst, move.src)):
-            if region.buffer.memory is tensor:
+            if region.buffer is tensor:
                 for dim, tile in _of_region(region, other, resolved):
                     found = _with_first(tile, region.ranges[dim].start, tensor.shape[dim], resolved)
                     found = _with_moves(found, past.get(id(move), {}).get(dim, _Moves()))
@@ -82,7 +82,7 @@ def _reach(tensor: Buffer, resolved: Resolved) -> tuple[_Reach, ...]:
             found = _with_first(int_const(size), start, tensor.shape[dim], resolved)
             tiles[dim][int(static_value(found) or 0)] = found
     checked = tensor_view(tensor, resolved).checked
-    moved = {dim for move in moves if move.src.buffer.memory is tensor for dim in past.get(id(move), {})}
+    moved = {dim for move in moves if move.src.buffer is tensor for dim in past.get(id(move), {})}
     return tuple(
         _Reach(
             extent,
@@ -144,7 +144,7 @@ def _of_loop(loop: Parallel, sizes: tuple[int, ...], tensor: Buffer) -> Iterator
     first: dict[Expr, Expr] = dict.fromkeys(loop.vars, int_const(0))
     lets = tuple(statements(loop.body, Let))
     for access in element_accesses(loop.body):
-        if access.buffer.memory is tensor:
+        if access.buffer is tensor:
             for dim, index in enumerate(access.indices):
                 given = with_values(index, lets)
                 used = variables(given)
