@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,22 @@ def test_an_element_at_a_named_index_is_data(helper: str, tmp_path: Path) -> Non
     text = body(tmp_path, f"{helper}return T.cast({a} * 2 + {b} + {k}, T.float32)", "taken[i] = helper(B, i)")
     assert ("const int k = (i * 3 + 7) % 256;" in text) is bool(helper)
     assert "wrapping" not in text
+
+
+def test_a_size_that_the_factory_names(tmp_path: Path) -> None:
+    """It keeps that name: a helper's parameter would be a second one."""
+    kernel = KERNEL.replace("N=256, block=128):", "N, block=128):\n    most = (N + 3) // 4 * 2 + 1")
+    used = kernel.replace("taken[i] = A[", "taken[i] = A[most - most + ")
+    helper = "k = (at * 3 + at) % 7\nreturn x * T.cast(at, T.float32) + T.cast(k, T.float32) * T.cast(k, T.float32)"
+    text = emitted(tmp_path, used, helper, "taken[i] = helper(B[i], most)")
+    assert "const int at = most" not in text and "= most" not in text
+    assert "const int k = (most * 3 + most) % 7" in text
+
+
+def test_declarations_are_in_the_order_of_use(tmp_path: Path) -> None:
+    """Each behind what it needs."""
+    text = body(
+        tmp_path, "u = (x + 1.0) * 3.0 - x\nv = u * u - u\nreturn v * v", "taken[i] = helper(B[i], 0) - helper(A[i], 0)"
+    )
+    assert re.findall(r"const float (\w+) = ", text) == ["u", "v", "u_1", "v_1"]
+    assert "v * v - v_1 * v_1" in text

@@ -103,7 +103,8 @@ class _Naming:
         self.indices = {var.name for var in variables_of_loops(resolved.launch)} | {
             var.name for var in resolved.launch.blocks
         }
-        self.lets: list[Let] = []  # each needs only those before it
+        self.sizes = {each.value for each in resolved.program.derived}  # which have the names of the user's factory
+        self.lets: tuple[Let, ...] = ()  # each needs only those before it
 
     def statements(self) -> Body:
         """The declarations, and the statement with their names; nothing where it repeats no value."""
@@ -113,8 +114,8 @@ class _Naming:
             self.taken.add(name)
             let = self._let(name, value)
             instead = {value: let.var}
-            self.lets = [let, *(_with(each, instead) for each in self.lets)]  # the values of these are larger
             changed = _with(changed, instead)
+            self.lets = _in_order_of_use((let, *(_with(each, instead) for each in self.lets)), _expressions(changed))
         return under_comments(self.stmt, (*self.lets, changed)) if self.lets else ()
 
     def _let(self, name: str, value: Expr) -> Let:
@@ -146,7 +147,7 @@ class _Naming:
         """
         if works_among_threads(value) or is_weak(value) or user_name(value) in self.indices:
             return False
-        if not _has_its_type(value, self.bounds):
+        if value in self.sizes or not _has_its_type(value, self.bounds):
             return False
         if self.last is None or self.vector == 1 or not moved_index(self._let("", value), self.last):
             return True
@@ -184,6 +185,18 @@ def _has_its_type(value: Expr, bounds: Bounds) -> bool:
 
 def _is_narrow(value: Expr) -> bool:
     return value.dtype.bits < (INT32.bits if value.dtype.is_int else FLOAT16.bits) and value.dtype != BOOL
+
+
+def _in_order_of_use(lets: tuple[Let, ...], exprs: tuple[Expr, ...]) -> tuple[Let, ...]:
+    """The declarations in the order in which expressions need them, each behind those that it needs itself."""
+    found: dict[Expr, Let] = {}
+    left: dict[Expr, Let] = {let.var: let for let in lets}
+    for expr in exprs:
+        for part in walk(expr):
+            if part in left and part not in found:
+                needed = _in_order_of_use(lets, (left[part].value,))
+                found |= {each.var: each for each in (*needed, left[part])}
+    return tuple(found.values())
 
 
 @kept
