@@ -203,3 +203,39 @@ def test_declarations_are_in_the_order_of_use(tmp_path: Path) -> None:
     )
     assert re.findall(r"const float (\w+) = ", text) == ["u", "v", "u_1", "v_1"]
     assert "v * v - v_1 * v_1" in text
+
+
+WINDOW = """
+import tilelang
+import tilelang.language as T
+
+def helper(x, at):
+{helper}
+
+@tilelang.jit
+def named(M, N=64, block=64):
+    @T.prim_func
+    def main(X: T.Tensor((256, 256), "float16"), W: T.Tensor((64, N), "float16"), Y: T.Tensor((M, 64), "float32")):
+        with T.Kernel(T.ceildiv(M, block), threads=256) as bx:
+            x, w = T.alloc_shared((block, 64), "float16"), T.alloc_shared((64, N), "float16")
+            c = T.alloc_fragment((block, N), "float32")
+            T.clear(c)
+            T.copy(W, w)
+            {statement}
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(X[row * 64, k * 64], x)
+                T.gemm(x, w, c)
+            T.copy(c, Y[bx * block, 0])
+
+    return main
+"""
+
+
+def test_what_starts_a_window_wraps_as_the_statement_does(tmp_path: Path) -> None:
+    """A window's start has the value of `row` in its place, without the name that its statement has for a part."""
+    helper = "p = (at * x + 3) * x\nreturn (p * p + p) % 4"
+    text = emitted(tmp_path, WINDOW, helper, "row = helper(M, bx)", "ck")
+    assert "row = tl::floormod(tl::wrapping_add(tl::wrapping_multiply(p, p), p), 4);" in text
+    _, _, window = text.partition("auto x_source = ")
+    start, _, _ = window.partition(";")
+    assert "{tl::floormod(" in start and " % " not in start

@@ -52,7 +52,7 @@ _OF_TYPE = ("cast", "reinterpret")  # functions whose value is of its type, what
 
 
 def with_named_values(resolved: Resolved) -> Resolved:
-    """The launch with the names of values that its statements repeat; what is known of ranges has them, too."""
+    """The launch with the names of values that its statements repeat; what is known of ranges has both."""
     computing = [each for each in resolved.launch.statements if isinstance(each, Computing) and _has_names(each)]
     if not computing:
         return resolved
@@ -71,8 +71,10 @@ def with_named_values(resolved: Resolved) -> Resolved:
             found[id(stmt)] = named
     if not found:
         return resolved
-    whole = {id(loop): (replace(loop, body=with_instead(loop.body, found)),) for loop in loops}
-    launch = replace(resolved.launch, body=with_instead(resolved.launch.body, found | whole))
+    # Where a name's value is printed instead of it, such as where a window starts, what it repeats is whole again
+    known = {id(stmt): (*found[id(stmt)], stmt) for stmt in computing if id(stmt) in found}
+    whole = {id(loop): (replace(loop, body=with_instead(loop.body, known)),) for loop in loops}
+    launch = replace(resolved.launch, body=with_instead(resolved.launch.body, known | whole))
     return replace(resolved, bounds=bounds_of(launch), named=found)
 
 
