@@ -48,7 +48,7 @@ Kind = TypeVar("Kind", Let, Computing)
 
 _LEAST_OPERATIONS = 2  # of a value that has a name: a single sum is as easily read as its name
 _LEAST_SAVED = 3  # operations that a reader then need not compare
-_OF_TYPE = ("cast", "reinterpret")  # functions whose value is of its type, whatever the operands
+_OF_TYPE = ("cast", "reinterpret")  # functions whose value is of its type, for any operands
 
 
 def with_named_values(resolved: Resolved) -> Resolved:
