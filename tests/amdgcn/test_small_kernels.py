@@ -112,3 +112,34 @@ def test_lanes_exchange_values(device: str, tmp_path: Path) -> None:
     if device == "sim":  # two words of each value, in two waves
         (cost,) = kernel.costs
         assert (cost.executed("ds_swizzle_b32"), cost.executed("ds_bpermute_b32")) == (2 * 2, 2 * 2 * 2)
+
+
+OUT_OF_RANGE = """
+    for i in T.Parallel(64):
+        Out[0, i] = T.cast(T.cast(X[i], "int32"), "int64")
+        Out[1, i] = T.cast(T.cast(X[i], "uint32"), "int64")
+        Out[2, i] = T.cast(T.cast(X[i], "int8"), "int64")
+        Out[3, i] = T.cast(X[i], "int64")
+        Out[4, i] = T.cast(T.cast(X[i], "uint64"), "int64")
+        Out[5, i] = T.cast(T.cast(T.cast(N[i], {dtype!r}), "int32"), "int64")
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floats_out_of_an_integer_s_range(dtype: str, device: str, tmp_path: Path) -> None:
+    """As on the CPU engine and NVIDIA's GPUs, also where clang has several instructions, or none, for a conversion."""
+    params = f'X: T.Tensor((64,), {dtype!r}), N: T.Tensor((64,), "int64"), Out: T.Tensor((6, 64), "int64")'
+    kernel = load(tmp_path, OUT_OF_RANGE.format(dtype=dtype), params, device, threads=64)
+    x, n, top = np.zeros(64, dtype), np.zeros(64, np.int64), 2**63
+    x[:7] = [1e20, -1e20, 3e9, -3.5, np.inf, -np.inf, np.nan]
+    n[:4] = [2**40 + 5, -(2**40), 2**31, -7]
+    of_nan = -(2**31) if dtype == "float64" else 0
+    expected = [
+        [2**31 - 1, -(2**31), 2**31 - 1, -3, 2**31 - 1, -(2**31), of_nan, 0],
+        [2**32 - 1, 0, 3 * 10**9, 0, 2**32 - 1, 0, -of_nan, 0],
+        [-1, 0, -1, -3, -1, 0, 0, 0],
+        [top - 1, -top, 3 * 10**9, -3, top - 1, -top, -top, 0],
+        [-1, 0, 3 * 10**9, 0, -1, 0, -top, 0],
+        [2**31 - 1, -(2**31), 2**31 - 1, -7, 0, 0, 0, 0],
+    ]
+    np.testing.assert_array_equal(kernel(x, n)[:, :8], expected)

@@ -67,7 +67,8 @@ TL_DEVICE float cos_approx(float x) {
   asm("cos.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// To an integer of 32 or 64 bits, truncated: out of range saturates, NaN becomes 0 in 32 bits. [PTX ISA, cvt]
+// To an integer of 32 or 64 bits, truncated: out of range saturates; NaN becomes 0, but from double, or to 64 bits, the
+// highest bit alone. [PTX ISA, cvt]
 template <class To, class From> TL_DEVICE To truncate(From x) { return static_cast<To>(x); }
 
 }  // namespace tl

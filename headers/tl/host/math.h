@@ -3,9 +3,8 @@
 // reciprocal also subnormal results.
 #pragma once
 #include <cmath>
-#include <cstdint>
-#include <limits>
 #include "kernel.h"
+#include "../common/truncate.h"
 
 namespace tl {
 namespace host {
@@ -20,13 +19,6 @@ TL_DEVICE float reciprocal_approx(float x) { return host::flush(1.0f / host::flu
 TL_DEVICE float divide_rounded(float a, float b) { return a / b; }
 TL_DEVICE float sin_approx(float x) { return std::sin(x); }
 TL_DEVICE float cos_approx(float x) { return std::cos(x); }
-// To an integer of 32 or 64 bits, truncated: out of range saturates, NaN becomes 0, or the bit of the sign alone in 64
-// bits. [PTX ISA, cvt]
-template <class To, class From> TL_DEVICE To truncate(From x) {
-  constexpr To low = std::numeric_limits<To>::min(), high = std::numeric_limits<To>::max();
-  if (x != x) return sizeof(To) == 8 ? To(uint64_t(1) << 63) : To(0);
-  if (x <= static_cast<From>(low)) return low;
-  return x >= static_cast<From>(high) ? high : static_cast<To>(x);
-}
+template <class To, class From> TL_DEVICE To truncate(From x) { return saturating_truncate<To>(x); }
 
 }  // namespace tl

@@ -71,7 +71,10 @@ def _converted(instruction: Instruction, value: Array, to: str) -> Array:
         return rounded(instruction, (_TO_INTEGER[rounding](value) if rounding else value).astype(np.float64), kind)
     if value.dtype.kind == "f":
         rounding = next(each for each in instruction.modifiers if each in _TO_INTEGER)
-        return _clamped(_TO_INTEGER[rounding](value.astype(np.float64)), kind)
+        found = _clamped(_TO_INTEGER[rounding](value.astype(np.float64)), kind)
+        if 8 in (value.dtype.itemsize, found.dtype.itemsize):  # of f64, or to 64 bits: the highest bit alone
+            found[np.isnan(value)] = np.array(1 << (8 * found.dtype.itemsize - 1), np.uint64).astype(kind)
+        return found
     if "sat" in instruction.modifiers:
         limits = np.iinfo(kind)
         value = np.clip(value.astype(object), int(limits.min), int(limits.max))

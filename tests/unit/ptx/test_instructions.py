@@ -226,6 +226,18 @@ def test_floats_to_integers(text: str, expected: Callable[[float], int]) -> None
         assert result == (0 if math.isnan(value) else limit if math.isinf(value) else expected(value)), value
 
 
+@pytest.mark.parametrize(("of", "to", "expected"), [
+    ("f32", "s32", 0), ("f64", "s32", -(2**31)), ("f64", "u32", 2**31), ("f32", "s64", -(2**63)), ("f32", "u64", 2**63),
+    ("f64", "s64", -(2**63)), ("f64", "u64", 2**63),
+])  # fmt: skip
+def test_an_integer_of_no_number(of: str, to: str, expected: int) -> None:
+    """As an H100 converts NaN. [PTX ISA, cvt]"""
+    kind = np.dtype(f"{to.replace('s', 'i')[0]}{int(to[1:]) // 8}").type
+    values = np.full(THREADS, np.nan, f"f{int(of[1:]) // 8}")
+    found = execute(f"cvt.rzi.{to}.{of} %d, %a;", values, values, values, kind)
+    assert set(found.tolist()) == {expected}
+
+
 def test_fused_multiply_adds_round_as_they_say() -> None:
     a, b, c = (np.full(THREADS, value, np.float32) for value in (1 + 2**-12, 1 + 2**-12, -1))
     exact = (1 + 2**-12) ** 2 - 1
