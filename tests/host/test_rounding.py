@@ -193,3 +193,38 @@ def test_elements_of_8_bits_are_updated_in_place(tmp_path: Path) -> None:
     kernel = load_body(tmp_path, body, 'X: T.Tensor((4,), "float32"), Out: T.Tensor((4,), "float32")', threads=32)
     x = np.array([1.125, -2.0, 0.5, 30.0], np.float32)
     np.testing.assert_array_equal(kernel(x), [1.25, 4.0, 0.25, 448.0])
+
+
+LITERALS = {
+    "float64": [(300.7, "int8"), (-3.5, "uint8"), (3e9, "int32"), (1e20, "int64"), (0.1, "float16"), (0.1, "bfloat16"),
+                (70000.0, "float16"), (1e9, "float8_e4m3fn"), (16777217.0, "float32")],
+    "int64": [(300, "int8"), (-3, "uint8"), (-1, "uint32"), (1 << 32, "int32"), (16777217, "float32")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", LITERALS)
+def test_literals_are_converted_as_values_are(dtype: str, tmp_path: Path) -> None:
+    body = "".join(
+        f'Out[0, {n}] = T.cast(T.cast({number!r}, "{to}"), "{dtype}")\n'
+        f'Out[1, {n}] = T.cast(T.cast(X[{n}], "{to}"), "{dtype}")\n'
+        for n, (number, to) in enumerate(LITERALS[dtype])
+    )
+    count = len(LITERALS[dtype])
+    params = f'X: T.Tensor(({count},), "{dtype}"), Out: T.Tensor((2, {count}), "{dtype}")'
+    literals, values = load_body(tmp_path, body, params, threads=32)(np.array([x for x, _ in LITERALS[dtype]], dtype))
+    np.testing.assert_array_equal(literals, values)
+
+
+def test_numbers_that_are_stored_are_converted_as_values_are(tmp_path: Path) -> None:
+    """And sums of literals of a type are of that type."""
+    body = """
+    U[0] = -3.5
+    U[1] = 300.7
+    I[0] = 1e20
+    I[1] = T.cast(200, "uint8") + T.cast(100, "uint8")
+    I[2] = T.cast(16777217, "float32") - 16777216.0
+    """
+    kernel = load_body(tmp_path, body, 'U: T.Tensor((2,), "uint8"), I: T.Tensor((3,), "int32")', threads=32)
+    u, i = np.zeros(2, np.uint8), np.zeros(3, np.int32)
+    kernel(u, i)
+    assert u.tolist() == [0, 44] and i.tolist() == [2**31 - 1, 44, 0]

@@ -5,6 +5,7 @@ A static number keeps its name: `Named("block_M", 128)` is the value 128 and pri
 
 import math
 import operator
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any
@@ -487,6 +488,38 @@ def fold(op: str, lhs: Number, rhs: Number) -> Number | None:
         return None
 
 
+_FORMATS = {"float16": "e", "float32": "f", "float64": "d"}  # of module struct
+
+
+def as_value(number: Number, dtype: DType) -> Number | None:
+    """A number as a value of a type, as a conversion in a kernel gives it; None where that is not known here.
+
+    Integers wrap. Floats saturate in integers of 32 or 64 bits, of which narrower ones have the lower bits.
+    """
+    if dtype == BOOL:
+        return bool(number)
+    if dtype.is_int:
+        whole = _truncated(number, dtype) if isinstance(number, float) else int(number)
+        low = whole & ((1 << dtype.bits) - 1)
+        return low - (1 << dtype.bits) if dtype.kind == "int" and low >> (dtype.bits - 1) else low
+    if dtype.name not in _FORMATS:
+        return None
+    try:
+        found: float = struct.unpack(_FORMATS[dtype.name], struct.pack(_FORMATS[dtype.name], number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    return found
+
+
+def _truncated(number: float, dtype: DType) -> int:
+    """The integer of 32 or 64 bits that a float becomes."""
+    bits, signed = (64 if dtype.bits == 64 else 32), dtype.kind == "int"
+    if math.isnan(number):
+        return 1 << (bits - 1) if bits == 64 else 0
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    return low if number <= low else high if number >= high else int(number)
+
+
 def static_value(expr: Expr) -> Number | None:
     """The number an expression is known to be at transpile time, or None."""
     if not isinstance(expr, _Compound):
@@ -527,12 +560,21 @@ def binary(op: str, lhs: Expr, rhs: Expr) -> Expr:
     dtype = BOOL if op in COMPARISONS else result_dtype(lhs, rhs)
     expr = Binary(dtype, op, lhs, rhs)
     if isinstance(lhs, Const) and isinstance(rhs, Const):
-        value = static_value(expr)
+        value, weak = _folded(op, lhs, rhs, dtype), lhs.weak and rhs.weak
         if value is not None:
-            return Const(dtype, value, weak=lhs.weak and rhs.weak)
+            return Const(dtype, value, weak=weak)
     if dtype.is_int:
         return _without_neutral(expr)
     return expr
+
+
+def _folded(op: str, lhs: Const, rhs: Const, dtype: DType) -> Number | None:
+    """`lhs op rhs` of literals: where one has a type, as a kernel computes it."""
+    if lhs.weak and rhs.weak:
+        return fold(op, lhs.value, rhs.value)
+    a, b = (each.value if each.weak else as_value(each.value, each.dtype) for each in (lhs, rhs))
+    value = None if a is None or b is None else fold(op, a, b)
+    return None if value is None else as_value(value, dtype)
 
 
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, UINT32, DType
-from tile2cu.core.expr import Call, Const, Expr, Number, Role, Var, binary, is_weak, result_dtype, static_value
+from tile2cu.core.expr import Call, Const, Expr, Role, Var, as_value, binary, is_weak, result_dtype, static_value
 from tile2cu.frontend import builtins, operators
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
@@ -26,26 +26,14 @@ def cast(cx: Context, value: object, dtype: object, **options: object) -> object
     """`T.cast(value, dtype)`: the value converted in the program."""
     to = as_dtype(dtype, "the type of T.cast")
     written = as_number(value, "the value of T.cast")
-    number = static_value(written)
-    if isinstance(written, Const) and number is not None:
-        return Const(to, float(number) if to.is_float else _held(number, to), weak=False)
+    if isinstance(written, Const):
+        number = written.value if written.weak else as_value(written.value, written.dtype)
+        found = number if number is None or to.is_float else as_value(number, to)
+        if found is not None:
+            return Const(to, float(found) if to.is_float else found, weak=False)
     if written.dtype == to and not is_weak(written):
         return written
     return cx.expression(Call(to, "cast", (written,)))
-
-
-def _held(number: Number, dtype: DType) -> int:
-    """The number that an integer type has for one: its lower bits. One with a fraction is first converted to 32 or 64
-    bits, and saturates, as instructions do.
-    """
-    if dtype is BOOL:
-        return int(number != 0)
-    if isinstance(number, float):
-        most = (1 << (max(dtype.bits, INT32.bits) - (dtype.kind == "int"))) - 1
-        least = -most - 1 if dtype.kind == "int" else 0
-        number = 0 if number != number else most if number > most else least if number < least else int(number)
-    lower = number % (1 << dtype.bits)
-    return lower - (1 << dtype.bits) if dtype.kind == "int" and lower >> (dtype.bits - 1) else lower
 
 
 def ceildiv(cx: Context, a: object, b: object) -> object:

@@ -38,6 +38,7 @@ from tile2cu.core.expr import (
     Role,
     Unary,
     Var,
+    as_value,
     binary,
     int_const,
     is_weak,
@@ -197,7 +198,9 @@ class Printer(Struct):
     def _converted(self, expr: Expr, want: DType) -> tuple[str, int]:
         """(text, precedence) of the expression as a value of type `want`."""
         if isinstance(expr, Const):
-            return self.literal(expr.value, want), _UNARY if _negative(expr.value) else _PRIMARY
+            found = as_value(expr.value, want) if want.is_int and isinstance(expr.value, float) else None
+            value = expr.value if found is None else found
+            return self.literal(value, want), _UNARY if _negative(value) else _PRIMARY
         if is_weak(expr) and not isinstance(expr, Named) and not _same_in_cpp(expr.dtype, want):
             return self._arithmetic(expr, want)
         if _same_in_cpp(expr.dtype, want):
