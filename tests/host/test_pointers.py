@@ -161,3 +161,20 @@ def test_a_tensor_at_an_address_may_be_a_part_of_another(name: str, tmp_path: Pa
     kernel(tensor, tensor, tensor)
     np.testing.assert_array_equal(tensor[:, 0], [0, 1, 2, 3, 4, 0, 0, 0])
     assert "const float* __restrict__" not in kernel.source
+
+
+def test_a_statement_of_threads_may_store_what_others_of_them_load(tmp_path: Path) -> None:
+    """All threads have loaded before one stores, also where the two tensors only may be the same."""
+    statements = """
+    tx = T.get_thread_binding(0)
+    X = T.make_tensor(source, (65,), "float32")
+    Y = T.make_tensor(target, (65,), "float32")
+    Y[tx + 1] = X[tx]
+    Y[0] = 7.0
+    done[0] = 1
+    """
+    params = 'source: T.ptr, target: T.ptr, done: T.Tensor((1,), "int32")'
+    kernel = load_body(tmp_path, statements, params, threads=64, check=False)
+    tensor = aligned(np.arange(65).astype(np.float32))
+    kernel(tensor, tensor, np.zeros(1, np.int32))
+    np.testing.assert_array_equal(tensor, [7, *range(64)])

@@ -255,7 +255,7 @@ class Owners:
         """
         if not isinstance(stmt, Store | Atomic):
             return False
-        accesses = [each for each in own_accesses(stmt) if each.buffer.memory is tile]
+        accesses = [each for each in own_accesses(stmt) if same_storage(each.buffer, tile)]
         writes = [access for access in accesses if access.is_store]
         known = self.taking(conditions) is not None
         indices = {(write.buffer, write.indices) for write in writes}
