@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tile2cu
-from tests.host.kernels import load_body
+from tests.host.kernels import load_body, source_of_body
 from tile2cu_runtime import CheckError
 
 RNG = np.random.default_rng(6)
@@ -178,3 +178,31 @@ def test_a_statement_of_threads_may_store_what_others_of_them_load(tmp_path: Pat
     tensor = aligned(np.arange(65).astype(np.float32))
     kernel(tensor, tensor, np.zeros(1, np.int32))
     np.testing.assert_array_equal(tensor, [7, *range(64)])
+
+
+ELECTED = """
+X = T.make_tensor(source, (8,), "float32")
+Y = T.make_tensor(target, (8,), "float32")
+with T.ws(0):
+    Y[0] = X[0] + 1.0
+with T.ws(1):
+    done[0] = 1
+"""
+PASSED = """
+X = T.make_tensor(source, (8,), "float32")
+Y = T.make_tensor(target, (8,), "float32")
+there = T.alloc_cluster_barrier(128)
+Y[bx] = 1.0
+T.mbarrier_arrive(there, 0)
+T.mbarrier_wait_parity(there, 0)
+done[0] = X[1 - bx]
+"""
+
+
+def test_updates_and_data_of_other_blocks_may_be_of_another_name(tmp_path: Path) -> None:
+    """One thread of a group updates an element; an arrival releases what other blocks read at an address."""
+    params = 'source: T.ptr, target: T.ptr, done: T.Tensor((1,), "float32")'
+    elected = source_of_body(tmp_path, ELECTED, params, threads=256, target="cuda:sm_90a")
+    assert "if (tl::thread_of_block() == 0) {" in elected
+    text = source_of_body(tmp_path, PASSED, params, grid="2", threads=128, target="cuda:sm_90a")
+    assert "mbarrier_arrive_as_reader" not in text

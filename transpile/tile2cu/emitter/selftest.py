@@ -5,6 +5,7 @@ from itertools import product
 from math import lcm, prod
 
 from tile2cu.analysis.accesses import buffers_written, expressions
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.effects import effects_of
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import all_expressions, declares
@@ -104,7 +105,9 @@ def _reads_no_results(resolved: Resolved) -> bool:
     effects = effects_of(launch.body)
     written = {access.root for access in effects.writes if access.root.scope is Scope.GLOBAL}
     read = {access.root for access in effects.reads}
-    return written.isdisjoint(read) and all((static_value(extent) or 0) > 0 for extent in launch.grid)
+    return not any(is_among(tensor, read) for tensor in written) and all(
+        (static_value(extent) or 0) > 0 for extent in launch.grid
+    )
 
 
 def _most_blocks(launches: tuple[Resolved, ...]) -> int:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from tile2cu.analysis.accesses import expressions, value_after
 from tile2cu.analysis.bounds import bounds_of
+from tile2cu.analysis.dependence import same_storage
 from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.uniformity import MEMORY, uniformity_of
 from tile2cu.analysis.uses import names_of, unused
@@ -73,8 +74,7 @@ class _Writer:
     def may_read(self, value: Expr, stmt: Store) -> bool:
         """Whether a value may depend on the element that it is stored to."""
         loads = (part for part in walk(value) if isinstance(part, Load))
-        memory = stmt.buffer.memory
-        same = (load for load in loads if isinstance(load.buffer, Buffer) and load.buffer.memory is memory)
+        same = (load for load in loads if isinstance(load.buffer, Buffer) and same_storage(load.buffer, stmt.buffer))
         return any(load.buffer is not stmt.buffer or not self.disjoint(load.indices, stmt.indices) for load in same)
 
     def disjoint(self, one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:

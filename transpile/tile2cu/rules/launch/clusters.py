@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.clusters import below_uses_of_others, concerns_cluster, is_of_cluster, uses_other_blocks
+from tile2cu.analysis.dependence import is_among
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.analysis.uses import has, read_in, written_in
@@ -164,7 +165,8 @@ def _passes_data(context: Context) -> bool:
     """Whether a thread may write data that threads of other blocks read."""
     written = written_in(context.launch.body)
     read = read_in(context.launch.body)
-    return any(tile.scope is Scope.GLOBAL for tile in written & read) or any(map(_may_pass_data, context.statements))
+    passed = any(tile.scope is Scope.GLOBAL and is_among(tile, read) for tile in written)
+    return passed or any(map(_may_pass_data, context.statements))
 
 
 def _may_pass_data(op: Stmt) -> bool:
