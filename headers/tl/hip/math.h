@@ -19,8 +19,8 @@ TL_DEVICE float tanh_approx(float x) {
 // v_sin_f32 and v_cos_f32 take the angle in revolutions.
 TL_DEVICE float sin_approx(float x) { return __builtin_amdgcn_sinf(x * 0.15915494309189535f); }
 TL_DEVICE float cos_approx(float x) { return __builtin_amdgcn_cosf(x * 0.15915494309189535f); }
-// One instruction truncates a float to 32 bits, and saturates. Others are of several, or clang takes it for granted that
-// a double is in range. [AMD Instinct MI300 ISA, "V_CVT_I32_F32"]
+// One instruction truncates a float to 32 bits, and saturates. Others are of several, or clang relies on a double being
+// in range. [AMD Instinct MI300 ISA, "V_CVT_I32_F32"]
 template <class To, class From> TL_DEVICE To truncate(From x) {
   if constexpr (sizeof(To) == 4 && sizeof(From) == 4)
     return static_cast<To>(x);
