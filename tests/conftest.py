@@ -272,20 +272,19 @@ def pytest_collection_finish() -> None:
 
 def sample(cases: list[pytest.Function]) -> list[pytest.Function]:
     """Few of a test's cases: each `every`-th, or such that each value of the parameters that the mark `sweep` names, or
-    of all, is in one of them; with `pairs`, each two values of two parameters. With `cases`, so many of them, from a
-    place on that the test's name gives: tests of the same targets take different ones.
+    of all, is in one of them; with `pairs`, each two values of two parameters. With `cases`, so many of them, the first
+    of which the test's name gives: tests of the same targets take different ones.
 
-    Otherwise always the case with most that no case before it has; of such the one whose values are the rarest so far,
-    so that all parameters vary.
+    Always the case with most that no case before it has; of such the one whose values are the rarest so far, so that
+    all parameters vary.
     """
     mark = cases[0].get_closest_marker("sweep")
     assert mark is not None
     if every := mark.kwargs.get("every"):
         return cases[::every]
-    if count := mark.kwargs.get("cases"):
-        first = zlib.crc32(cases[0].originalname.encode()) % len(cases)
-        wanted = {(first + number * len(cases) // count) % len(cases) for number in range(count)}
-        return [cases[place] for place in sorted(wanted)]
+    count = mark.kwargs.get("cases")
+    first = zlib.crc32(cases[0].originalname.encode()) % len(cases) if count else 0
+    left = cases[first:] + cases[:first]
     values = {
         case: [
             (name, repr(value)) for name, value in case.callspec.params.items() if not mark.args or name in mark.args
@@ -296,8 +295,9 @@ def sample(cases: list[pytest.Function]) -> list[pytest.Function]:
     groups = {case: set(itertools.combinations(found, size)) for case, found in values.items()}
     missing, chosen = set().union(*groups.values()), []
     used: Counter[tuple[str, str]] = Counter()
-    while missing:
-        best = max(cases, key=lambda case: (len(groups[case] & missing), -sum(used[value] for value in values[case])))
+    while left and (len(chosen) < count if count else missing):
+        best = max(left, key=lambda case: (len(groups[case] & missing), -sum(used[value] for value in values[case])))
+        left.remove(best)
         chosen.append(best)
         used.update(values[best])
         missing -= groups[best]

@@ -54,6 +54,12 @@ def test_other(chip):
 def test_three(size):
     pass
 
+@pytest.mark.sweep(cases=2)
+@pytest.mark.parametrize("chip", [80, 90])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_both(chip, size):
+    pass
+
 @pytest.mark.parametrize("size", range(7))
 def test_no_sweep(size):
     pass
@@ -118,13 +124,14 @@ def test_so_many_cases_others_for_each_test(chosen: dict[str, dict[str, list[lis
     every_change = chosen["of every change"]
     assert {tuple(*every_change[name]) for name in ("test_one", "test_other")} == {("80",), ("90",)}
     assert len(every_change["test_three"]) == 3
+    assert {chip for values in every_change["test_both"] for chip in values if len(chip) == 2} == {"80", "90"}
 
 
 def test_other_tests_and_nights_have_all_cases(chosen: dict[str, dict[str, list[list[str]]]]) -> None:
     assert len(chosen["of every change"]["test_no_sweep"]) == 7
     assert {name: len(cases) for name, cases in chosen["--nightly"].items()} == {
         "test_values": 24, "test_pairs": 24, "test_one_parameter": 4, "test_every": 7, "test_one": 2,
-        "test_other": 2, "test_three": 7, "test_no_sweep": 7,
+        "test_other": 2, "test_three": 7, "test_both": 8, "test_no_sweep": 7,
     }  # fmt: skip
 
 
