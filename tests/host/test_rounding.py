@@ -216,15 +216,18 @@ def test_literals_are_converted_as_values_are(dtype: str, tmp_path: Path) -> Non
 
 
 def test_numbers_that_are_stored_are_converted_as_values_are(tmp_path: Path) -> None:
-    """And sums of literals of a type are of that type."""
+    """And sums of literals of a type are what those of such values are: of narrow integers, computed in int."""
     body = """
     U[0] = -3.5
     U[1] = 300.7
     I[0] = 1e20
     I[1] = T.cast(200, "uint8") + T.cast(100, "uint8")
-    I[2] = T.cast(16777217, "float32") - 16777216.0
+    I[2] = T.cast(X[0], "uint8") + T.cast(X[1], "uint8")
+    I[3] = T.cast(16777217, "float32") - 16777216.0
+    I[4] = T.cast(T.cast(1, "uint32") - T.cast(2, "uint32") > 5, "int32")
     """
-    kernel = load_body(tmp_path, body, 'U: T.Tensor((2,), "uint8"), I: T.Tensor((3,), "int32")', threads=32)
-    u, i = np.zeros(2, np.uint8), np.zeros(3, np.int32)
-    kernel(u, i)
-    assert u.tolist() == [0, 44] and i.tolist() == [2**31 - 1, 44, 0]
+    params = 'X: T.Tensor((2,), "int32"), U: T.Tensor((2,), "uint8"), I: T.Tensor((5,), "int32")'
+    kernel = load_body(tmp_path, body, params, threads=32)
+    u, i = np.zeros(2, np.uint8), np.zeros(5, np.int32)
+    kernel(np.array([200, 100], np.int32), u, i)
+    assert u.tolist() == [0, 44] and i.tolist() == [2**31 - 1, 300, 300, 0, 1]

@@ -569,12 +569,18 @@ def binary(op: str, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def _folded(op: str, lhs: Const, rhs: Const, dtype: DType) -> Number | None:
-    """`lhs op rhs` of literals: where one has a type, as a kernel computes it."""
+    """`lhs op rhs` of literals: where one has a type, as a kernel computes it, narrow integers in int."""
     if lhs.weak and rhs.weak:
         return fold(op, lhs.value, rhs.value)
-    a, b = (each.value if each.weak else as_value(each.value, each.dtype) for each in (lhs, rhs))
+    common = _computed(result_dtype(lhs, rhs))
+    a, b = (as_value(each.value, common) for each in (lhs, rhs))
     value = None if a is None or b is None else fold(op, a, b)
-    return None if value is None else as_value(value, dtype)
+    return None if value is None else as_value(value, _computed(dtype))
+
+
+def _computed(dtype: DType) -> DType:
+    """The type in which C++ computes with values of a type."""
+    return INT32 if dtype.is_int and dtype.bits < INT32.bits else dtype
 
 
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}

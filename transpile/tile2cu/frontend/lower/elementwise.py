@@ -27,7 +27,8 @@ def cast(cx: Context, value: object, dtype: object, **options: object) -> object
     to = as_dtype(dtype, "the type of T.cast")
     written = as_number(value, "the value of T.cast")
     if isinstance(written, Const):
-        number = written.value if written.weak else as_value(written.value, written.dtype)
+        of_type = written.dtype.is_float and not written.weak
+        number = as_value(written.value, written.dtype) if of_type else written.value
         found = number if number is None or to.is_float else as_value(number, to)
         if found is not None:
             return Const(to, float(found) if to.is_float else found, weak=False)
