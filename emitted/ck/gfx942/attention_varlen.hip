@@ -285,7 +285,7 @@ struct Kernel {
     auto V_shared_operand = tl::operand_window(V_shared, V_shared_operand_layout{});
 
     // attention_varlen.py:65
-    // tl::wrapping_...: no launcher checks the numbers that decide this one, and signed overflow is undefined
+    // wrapping: no launcher checks the numbers that decide this one, and signed overflow is undefined
     const int length = tl::wrapping_subtract(cu_seqlens_elements(bz + 1), cu_seqlens_elements(bz));
     if (bx * block_M >= length) return;  // such a workgroup would write nothing  [schedule.grid.empty-tiles]
 

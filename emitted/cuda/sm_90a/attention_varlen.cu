@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     const auto block = tl::lpt_order<4>(tile, tiles);
     const int bx = block.x, by = block.y, bz = block.z;
     // attention_varlen.py:64-67
-    // tl::wrapping_...: no launcher checks the numbers that decide this one, and signed overflow is undefined
+    // wrapping: no launcher checks the numbers that decide this one, and signed overflow is undefined
     const int start = tl::wrapping_add(cu_seqlens(bz), bx * block_M);
     const int length = tl::wrapping_subtract(cu_seqlens(bz + 1), cu_seqlens(bz));
     const int start_k = cu_seqlens_k(bz);

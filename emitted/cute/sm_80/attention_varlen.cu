@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(threads)
   const int bx = block.x, by = block.y, bz = block.z;
 
   // attention_varlen.py:65
-  // tl::wrapping_...: no launcher checks the numbers that decide this one, and signed overflow is undefined
+  // wrapping: no launcher checks the numbers that decide this one, and signed overflow is undefined
   const int length = tl::wrapping_subtract(cu_seqlens(bz + 1), cu_seqlens(bz));
   if (bx * block_M >= length) return;  // such a block would write nothing  [schedule.grid.empty-tiles]
 

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(threads)
   // gemm_batched.py:84  for g in T.serial(groups):
   for (int g = 0; g < groups; ++g) {
     // gemm_batched.py:85
-    // tl::wrapping_...: no launcher checks the numbers that decide this one, and signed overflow is undefined
+    // wrapping: no launcher checks the numbers that decide this one, and signed overflow is undefined
     const int ours = tl::ceildiv(tl::wrapping_subtract(Offsets(g + 1), Offsets(g)), block_M);
 
     // gemm_batched.py:86  if by >= blocks and by < blocks + ours:
