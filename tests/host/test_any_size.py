@@ -33,6 +33,7 @@ def test_a_pitch_that_tma_cannot_take() -> None:
     assert kernel.manifest.target == "cuda:sm_90a"
 
 
+@pytest.mark.nightly
 def test_outputs_that_the_caller_passes_and_checks() -> None:
     kernel = tile2cu.load(EXAMPLES / "gemm_relu.py", target="cuda:sm_90a", check=True)
     a, b, expected = operands(20, 65, 40)
@@ -50,6 +51,7 @@ def test_a_kernel_that_has_no_other_form_states_why() -> None:
     assert isinstance(caught.value.__cause__, tile2cu.Error)
 
 
+@pytest.mark.nightly  # a family's tiles are chosen below
 def test_tiles_by_the_sizes_of_each_call() -> None:
     kernel = tile2cu.load(EXAMPLES / "gemm_relu.py", target="cuda:sm_90a", device="cpu", tiles="auto")
     for m, n, k in ((1, 256, 256), (1, 256, 256), (300, 256, 256), (16, 65, 64)):

@@ -18,7 +18,7 @@ def random(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("window", "target"), [(1, {}), (70, {}), (70, HOPPER), (0, HOPPER)])
 def test_attention_of_groups_in_a_window(window: int, target: dict[str, object]) -> None:
     kernel = load("attention.py", dim=64, group=2, is_causal=True, window=window, **target)
@@ -51,7 +51,7 @@ def test_attention_by_blocks_that_stay(causal: bool, window: int, slack: int) ->
     assert kernel._module.call(*given, 0) == INVALID_SIZE
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("causal", "tile"), [(True, {"block_M": 192, "threads": 384, "block_N": 80}), (False, {})])
 def test_a_reference_that_stays_behind_the_maxima(causal: bool, tile: dict[str, int]) -> None:
     """Keys grow from token to token, so that it has to follow, in some warps and not in others.
@@ -69,6 +69,7 @@ def test_a_reference_that_stays_behind_the_maxima(causal: bool, tile: dict[str, 
         assert_clean(kernel)
 
 
+@pytest.mark.nightly
 def test_queries_behind_cached_keys(tmp_path: Path) -> None:
     """Query i sees keys up to i and as many as there are more keys than queries; where there are fewer, some see none.
 
@@ -111,7 +112,7 @@ BLOCKS = [
 ]
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("causal", "target", "overlaps", "stays"), BLOCKS)
 def test_attention_of_the_blocks_that_a_mask_keeps(
     causal: bool, target: dict[str, object], overlaps: int, stays: bool
@@ -146,7 +147,7 @@ def test_attention_of_packed_sequences(causal: bool, target: dict[str, object]) 
         assert_clean(kernel)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("causal", "staged"), [(False, True), (True, False)])
 def test_packed_sequences_by_blocks_that_stay(causal: bool, staged: bool, tmp_path: Path) -> None:
     """Whole blocks of queries leave by TMA, which must not write to the next sequence's rows; with a result that the

@@ -191,6 +191,7 @@ def test_a_barrier_that_some_threads_need_stands_before_their_branch(tmp_path: P
     assert kernel.source.partition("__global__")[2].count("tl::sync_threads();") == 2  # S is written, and read
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("configs", "given"),
     [
@@ -371,6 +372,7 @@ def reversed_rows(n):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_groups_meet_where_the_user_writes_all_barriers(target: str, tmp_path: Path) -> None:
     """From a place in each of the arms; that they are the user's says the jit function around the factory."""

@@ -197,6 +197,7 @@ def test_all_threads_wait_for_tma(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), x * 2)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_named_barriers(target: str, tmp_path: Path) -> None:
     """One warp hands values to another through shared memory, turn by turn; a third has nothing to do with it."""
@@ -540,6 +541,7 @@ def test_tma_moves_tiles_whose_rows_do_not_come_in_eights(rows: int, columns: in
     assert f"tl::SharedTile<float, {rows}, {columns}, tl::NoSwizzle>" in kernel.source
 
 
+@pytest.mark.nightly
 def test_a_pipelined_tile_whose_rows_do_not_come_in_eights(tmp_path: Path) -> None:
     """A producer's TMA would swizzle it: the threads load by themselves."""
     statements = """

@@ -254,6 +254,7 @@ def product_operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np
     return a, b, np.zeros((m, n), np.float32)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("size", [(64, 128, 64), (100, 200, 168), (72, 8, 8)], ids=str)
 def test_a_pipeline_by_hand_shares_its_loads(size: tuple[int, int, int], tmp_path: Path) -> None:
     """One block loads A for both; a slot is free when the consumers of both have said so."""
@@ -368,6 +369,7 @@ def test_the_engine_finds_what_is_wrong_with_a_shared_ring(mutation: str, tmp_pa
         wrong(*product_operands(128, 256, 200))
 
 
+@pytest.mark.nightly
 def test_the_engine_finds_a_producer_that_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a pipeline that several blocks share: another block's consumers arrive at its barriers until the last tile."""
     headers = Path(shutil.copytree(paths.headers_dir(), tmp_path / "headers"))

@@ -71,7 +71,7 @@ def test_no_kernel_hides_another() -> None:
     assert len(KERNELS) == sum(map(len, tables))
 
 
-@pytest.mark.sweep(cases=9)
+@pytest.mark.sweep(cases=5)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_equals_the_interpreter(name: str, target: str, tmp_path: Path) -> None:

@@ -63,13 +63,14 @@ def test_gemm_relu(example: str, check: bool) -> None:
         check_calls(kernel, *(calls.gemm_relu(*sizes, exact=exact) for exact in (True, False)))
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [(256, 256, 128), (200, 136, 100)])
 def test_gemm_relu_with_static_sizes(sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
     check_calls(load("gemm_relu.py", check=True, M=m, N=n, K=k), calls.gemm_relu(m, n, k))
 
 
+@pytest.mark.nightly
 def test_gemm_relu_in_bfloat16() -> None:
     check_calls(load("gemm_relu.py", check=True, dtype="bfloat16"), calls.gemm_relu(70, 50, 90, ml_dtypes.bfloat16))
 
@@ -83,11 +84,13 @@ def test_attention(causal: bool, check: bool) -> None:
     check_calls(kernel, *(calls.attention(*size, 64, causal=causal) for size in sizes))
 
 
+@pytest.mark.nightly
 def test_attention_with_static_sizes_and_wide_heads() -> None:
     kernel = load("attention.py", check=True, batch=1, heads=1, seq_len=192, dim=128, is_causal=True)
     check_calls(kernel, calls.attention(1, 1, 192, 128, causal=True))
 
 
+@pytest.mark.nightly
 def test_attention_survives_large_scores() -> None:
     kernel = load("attention.py", dim=64, is_causal=True)
     check_calls(kernel, calls.attention(1, 1, 96, 64, causal=True, scale=30, tolerance=1e-2))
@@ -138,7 +141,7 @@ def test_rope() -> None:
 HOPPER = {"target": "cuda:sm_90a", "threads": 256}
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("block", [(128, 128, 64), (128, 256, 64), (256, 64, 32)])
 def test_gemm_relu_on_hopper(block: tuple[int, int, int]) -> None:
     m, n, k = block
@@ -184,7 +187,7 @@ def test_chunk_scan(batch: int, seqlen: int, heads: int, target: str) -> None:
     check_calls(load("chunk_scan.py", check=True, target=target, **MAMBA), calls.chunk_scan(batch, seqlen, heads))
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("tile", [(64, 32), (64, 128), (128, 32)], ids=str)
 def test_chunk_scan_in_other_tiles(tile: tuple[int, int]) -> None:
     block_m, block_k = tile

@@ -93,7 +93,7 @@ def hello():
     assert "hello = 3" in capfd.readouterr().out
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("vector", [1, 2], ids=["elements", "vectors"])
 def test_a_choice_between_a_value_and_infinity(dtype: str, vector: int, tmp_path: Path) -> None:
@@ -122,6 +122,7 @@ def converted(x: np.ndarray, dtype: str) -> np.ndarray:
     return x.astype(dtype)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("n", [128, 131])
 def test_an_index_of_a_quotient_times_a_size_and_a_remainder(n: int, tmp_path: Path) -> None:
     text = """

@@ -114,6 +114,7 @@ def test_a_producer_gathers_rows_for_warpgroups_that_alternate(tmp_path: Path, f
         assert_clean(kernel)
 
 
+@pytest.mark.nightly
 def test_columns_outside_of_the_tensor_are_zero(tmp_path: Path) -> None:
     """A scalar argument decides in which column rows begin: before the tensor, at its end, or at the least int."""
     form = ROWS | {part: f"KV[{INDEX}, c * 64 + d]" for part in ("first", "second")}

@@ -14,7 +14,7 @@ def random(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("dtype", "transposed", "bindings"),
     [
@@ -65,7 +65,7 @@ def test_gemm_of_groups_on_hopper() -> None:
         assert_clean(kernel)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("splits", [1, 7])
 def test_gemm_in_parts_of_k(splits: int) -> None:
     kernel = load("gemm_splitk.py", "gemm_splitk", splits=splits, block_M=64, block_N=64)
@@ -86,7 +86,7 @@ def test_gemm_of_few_rows_in_parts_of_k(splits: int) -> None:
         assert_clean(kernel)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "tile",
     [
@@ -121,7 +121,7 @@ def test_float8_with_scales(bindings: dict[str, object]) -> None:
         assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("programs", [1, 3, 50])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "cuda:sm_100a"])
 def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
@@ -135,7 +135,7 @@ def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
         assert_clean(kernel)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("rows", "columns", "staged"), [(64, 256, 192), (128, 192, 64)])
 def test_a_result_leaves_some_of_its_columns_at_a_time(rows: int, columns: int, staged: int) -> None:
     """Five slots of 40 KB leave 27 KB for a result of 32, or of 48."""
@@ -206,7 +206,7 @@ def test_weights_of_four_bits(weights: str, dtype: str, target: str, form: str) 
         assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("group", "zeros"), [(None, ""), (32, "uint8"), (64, "float16")])
 @pytest.mark.parametrize("partial", ["float16", "float32"])
 def test_rows_times_integers_of_four_bits(group: int | None, zeros: str, partial: str) -> None:
@@ -225,6 +225,7 @@ def test_rows_times_integers_of_four_bits(group: int | None, zeros: str, partial
         assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.nightly
 def test_ternary_weights_on_hopper() -> None:
     kernel = load("w2a8.py", "w2a8_gemm", target="cuda:sm_90a")
     assert "wgmma" in kernel.source

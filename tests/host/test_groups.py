@@ -171,6 +171,7 @@ def test_a_share_that_sets_registers_may_be_shared_out(tmp_path: Path) -> None:
     assert "constexpr int threads[] = {128, 32, 32, 64};" in kernel.source
 
 
+@pytest.mark.nightly
 def test_a_whole_block_is_one_group(tmp_path: Path) -> None:
     statements = """
         A_shared = T.alloc_shared((128, 32), "float16")

@@ -43,7 +43,7 @@ def test_with_zero_tail_nan_behind_the_end_reaches_no_result(splits: int) -> Non
     assert expected.any() and kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("page_size", [0, 64])
 def test_with_zero_tail_latents_behind_the_end_may_be_nan(page_size: int) -> None:
     sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "page_size": page_size, "zero_tail": True}
@@ -90,7 +90,7 @@ def test_the_output_of_an_empty_sequence_is_zero(target: str) -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("splits", [1, 3])
 def test_latent_attention_of_an_empty_sequence_is_zero(splits: int) -> None:
     sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "num_split": splits}

@@ -20,7 +20,7 @@ def load(name: str, kernel: str | None = None, target: str = "hip:gfx942", **bin
     return tile2cu.load(EXAMPLES / name, kernel, target=target, device="cpu", check=True, options=options, **bindings)
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("example", RAGGED, ids=str)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_example(chip: str, example: Example) -> None:
@@ -44,7 +44,7 @@ def test_more_examples(chip: str, case: Case) -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep(cases=4)
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
 def test_product(target: str, product: Product, instruction: str, tmp_path: Path) -> None:
     """The same as on the simulator (tests/amdgcn/test_products.py)."""

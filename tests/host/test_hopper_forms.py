@@ -26,7 +26,7 @@ GEMM = """
 """
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("dtype", "sums", "numpy"),
     [
@@ -64,6 +64,7 @@ def test_gemm(dtype: str, sums: str, numpy: object, tmp_path: Path) -> None:
     assert "tl::TmaPipeline" in kernel.source and "tl::WgmmaAccumulator<64, 64, " in kernel.source
 
 
+@pytest.mark.nightly
 def test_floats_are_read_as_on_mma_sync(tmp_path: Path) -> None:
     """Both ignore the low 13 bits of an operand."""
     body = GEMM.format(rows=64, cols=64, step=32, dtype="float32", sums="float32", policy="Square")
@@ -444,6 +445,7 @@ def test_boxes_of_a_tensor_without_elements_are_reported(tmp_path: Path) -> None
     np.testing.assert_array_equal(c, np.zeros((64, 64)))
 
 
+@pytest.mark.nightly
 def test_a_result_is_staged_where_slots_were(tmp_path: Path) -> None:
     """14 slots of 16 KB leave no room for C. Without the barrier a warp would write to A while others multiply."""
     kernel = load_body(

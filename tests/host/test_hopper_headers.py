@@ -57,7 +57,7 @@ def run(library: ctypes.CDLL, call: Call, **options: Any) -> list[dict[str, Any]
     return findings
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_text_is_right_and_silent(text: Callable[[str], ctypes.CDLL], name: str, schedule: dict[str, Any]) -> None:

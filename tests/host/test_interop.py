@@ -39,6 +39,7 @@ def test_a_model_is_compiled_ahead_of_time(operator: str, gxx: str, tmp_path: Pa
         torch.testing.assert_close(loaded(x).float(), expected, atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.nightly  # test_torch_op.py has gradients of an operator
 @pytest.mark.needs("torch")
 def test_the_model_s_operator_has_gradients() -> None:
     import torch

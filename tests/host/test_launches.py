@@ -48,6 +48,7 @@ def load(folder: Path, text: str, **bindings: object) -> Kernel:
     return tile2cu.load(path, device="cpu", check=True, options=options, **bindings)
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 200), (130, 65), (0, 3)])
 def test_launches_share_a_workspace(shape: tuple[int, int], tmp_path: Path) -> None:
     kernel = load(tmp_path, SPLIT.format(between=""))
@@ -92,7 +93,7 @@ def test_names_of_kernels(tmp_path: Path) -> None:
     assert "A call launches at most 2 kernels: sum_blocks (total.py:13) and launch_2 (total.py:20)." in text
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("name", ["threads", "block", "rows", "Shared_", "kernel", "grid", "status", "workspace"])
 def test_a_kernel_may_have_a_name_that_its_text_needs(name: str, tmp_path: Path) -> None:
     kernel = load(tmp_path, SPLIT.format(between="").replace("def total(", f"def {name}("))
@@ -175,6 +176,7 @@ def test_a_refused_call_does_not_repeat_the_report_of_the_call_before(tmp_path: 
     assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("sequences", [0, 1, 3])
 def test_a_grid_with_an_extent_below_zero_is_empty(sequences: int, tmp_path: Path) -> None:
     """Offsets of sequences have one element more than there are sequences: without any, there are none to compute."""

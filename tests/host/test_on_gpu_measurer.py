@@ -63,6 +63,7 @@ def kernel_of(candidate: Candidate) -> Kernel:
     return tile2cu.load(path, target="cuda:sm_80", device="cpu", tiles="default", **setting)  # type: ignore[arg-type]
 
 
+@pytest.mark.nightly
 def test_wrong_and_impossible_settings_are_rejected(tmp_path: Path) -> None:
     kernel_of.folder = tmp_path  # type: ignore[attr-defined]
     default, good, other, wrong, impossible = (

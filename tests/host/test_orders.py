@@ -193,7 +193,7 @@ WRITES = """for k in T.serial(4):
             T.copy(x, More[0, k * 64])"""
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @BOTH
 @pytest.mark.parametrize(
     ("before", "turns", "loaded", "place"),
@@ -242,7 +242,7 @@ def test_an_index_of_a_copy_and_the_turns_of_a_loop_lie_in_shared_memory(tmp_pat
     np.testing.assert_array_equal(y, x.reshape(32, 4, 64)[:, order[:3]])
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @BOTH
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize("way", ["break", "continue", "branch"])

@@ -124,6 +124,7 @@ def test_reductions_share_their_workspaces(tmp_path: Path) -> None:
     assert kernel.source.count("union {") == (2 if "early" in kernel.source else 0)
 
 
+@pytest.mark.nightly
 def test_reductions_share_a_workspace_where_that_is_enough(tmp_path: Path) -> None:
     """Two reductions across warps and a tile of all but the memory that one of their workspaces takes."""
     statements = """

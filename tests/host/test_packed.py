@@ -104,7 +104,7 @@ def numpy_type(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name) if name == "bfloat16" else name)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", TYPES)
 def test_casts_from_memory(dtype: str, tmp_path: Path) -> None:
     lines = [f"S = T.alloc_shared((32, 64), {dtype!r})", "T.copy(X[bx * 32, 0], S)", "for i, j in T.Parallel(32, 64):"]
@@ -163,6 +163,7 @@ def test_casts_to_memory(dtype: str, rows: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(unpacked(after, dtype), value.astype(TYPES[dtype]).astype(np.float64))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("columns", [64, 34, 6])
 def test_rows_that_start_anywhere(columns: int, tmp_path: Path) -> None:
     statements = """

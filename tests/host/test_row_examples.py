@@ -23,7 +23,7 @@ def test_rmsnorm_and_silu_of_any_multiple_of_32(dim: int, block: int) -> None:
         assert_clean(kernel)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("dim", [200, 1000])
 def test_rmsnorm_of_rows_that_leave_lanes_of_a_warp_idle(dim: int) -> None:
     """Two rows a warp, or rows of several packets a lane; the last block has some of its rows."""

@@ -133,6 +133,7 @@ def test_an_emitted_test_passes(
     assert ("refused" in done.stdout) == of_multiples, "sizes are tried that the launcher rejects"
 
 
+@pytest.mark.nightly  # larger ones are compiled in below
 def test_a_test_whose_sizes_are_all_compiled_in(gxx: str, tmp_path: Path) -> None:
     program = build(gxx, tmp_path, EXAMPLES / "vector_add.py", "cuda:sm_80", {"N": 3000}, precompiled=False)
     for arguments in ([], ["time"]):
@@ -223,7 +224,7 @@ def test_a_few_blocks_of_another_order_or_of_clusters_run(
 SPLIT: Mapping[str, object] = {"M": 2048, "N": 2048, "K": 128}
 
 
-@pytest.mark.sweep("status")
+@pytest.mark.nightly  # those of one launch run above
 @pytest.mark.parametrize(
     ("change", "status"),
     [
@@ -309,7 +310,7 @@ def packed(A: T.Tensor((M, K), "{dtype}"), B: T.Tensor((N, K), "{dtype}"), C: T.
 WITHOUT = "#include <tl/tl.h> -> #define TL_WITHOUT_INT4_PRODUCTS\n#include <tl/tl.h>"
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
 @pytest.mark.parametrize(("target", "change"), [("cuda:sm_80", ""), ("cuda:sm_90a", WITHOUT)])
 def test_elements_of_4_bits(gxx: str, tmp_path: Path, dtype: str, target: str, change: str) -> None:
@@ -407,6 +408,7 @@ def rows(X: T.Tensor((N, 32), "float32"), Q: T.Tensor((N, 32), "bool"), Y: T.Ten
 """
 
 
+@pytest.mark.nightly
 def test_rows_and_their_numbers_have_a_reference(gxx: str, tmp_path: Path) -> None:
     """Two sums of single rows, tensors of flags, quotients of floats that round down, and NaN."""
     (tmp_path / "rows.py").write_text(ROWS, encoding="utf-8")

@@ -50,6 +50,7 @@ def test_torch(api: str, gxx: str, tmp_path: Path) -> None:
             run(*wrong)
 
 
+@pytest.mark.nightly  # test_torch compiles for CPUs
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("api", APIS)
 def test_torch_compiles_for_a_gpu(api: str, gxx: str, tmp_path: Path) -> None:
@@ -185,16 +186,26 @@ def test_jax(gxx: str, tmp_path: Path) -> None:
         jax.block_until_ready(call(x, w, s, shape=(6, 9)))
 
 
-def test_jax_compiles_for_a_gpu(gxx: str, tmp_path: Path) -> None:
-    """With the stream, which XLA gives for a GPU; with scalars, and a tensor that is read and written."""
-    jax = pytest.importorskip("jax")
-    path = tmp_path / "add_to.py"
+def with_scalars(folder: Path) -> str:
+    """The name of the text for jax of a kernel with a scalar, and with a tensor that is read and written."""
+    path = folder / "add_to.py"
     path.write_text(ADD_TO, encoding="utf-8")
-    shim = emitted(path, "jax", tmp_path)["add_to_jax.cpp"]
+    shim = emitted(path, "jax", folder)[name := "add_to_jax.cpp"]
     assert "input_output_aliases={1: 0}" in shim and 'platform="CUDA"' in shim and "alpha=..." in shim
+    return name
+
+
+def test_jax_has_scalars_and_what_is_read_and_written(tmp_path: Path) -> None:
+    with_scalars(tmp_path)
+
+
+@pytest.mark.nightly
+def test_jax_compiles_for_a_gpu(gxx: str, tmp_path: Path) -> None:
+    """With the stream, which XLA gives for a GPU."""
+    jax = pytest.importorskip("jax")
     includes = [f"-I{ROOT / 'headers'}", "-isystem", jax.ffi.include_dir()]
     flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([gxx, *flags, *includes, "add_to_jax.cpp"], cwd=tmp_path, check=True)
+    subprocess.run([gxx, *flags, *includes, with_scalars(tmp_path)], cwd=tmp_path, check=True)
 
 
 ADD_TO = """

@@ -77,7 +77,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("m", "n"), [(64, 64), (64, 32)])
 def test_attention_in_expressions_of_tiles(m: int, n: int, tmp_path: Path) -> None:
     q, k, v = normal(192, 64) / 4, normal(192, 64), normal(192, 64)
@@ -212,6 +212,7 @@ def matmul(M, N, K, block_M=64, block_N=64, block_K=32):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("shape", [(64, 64, 64), (100, 72, 50)])
 def test_the_product_of_the_guides(shape: tuple[int, int, int], tmp_path: Path) -> None:
     m, n, k = shape

@@ -86,7 +86,7 @@ def test_other_orders_stay_as_they_are(step: int, first: int, turn: int, tmp_pat
     np.testing.assert_array_equal(kernel(a, x), (weights * a[places].astype(int)).sum(axis=-1))
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("less", [0, 1, 3])
 def test_sums_of_which_only_the_total_is_read_take_any_products(less: int, tmp_path: Path) -> None:
     statements = f"""
@@ -164,7 +164,7 @@ _DECODED = {
 }
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("decoded", _DECODED)
 @pytest.mark.parametrize("threads", [64, 128])
 def test_numbers_of_4_bits_become_a_register_operand(threads: int, decoded: str, tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def _sums(
     )
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("less", ["8", 'T.cast(Z[i, j // 32], "int32")'])
 def test_numbers_that_are_only_summed_stay_as_they_come_apart(dtype: str, less: str, tmp_path: Path) -> None:

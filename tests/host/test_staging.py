@@ -106,7 +106,7 @@ OLD_VALUES = {
 }
 
 
-@pytest.mark.sweep(cases=4)
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("name", OLD_VALUES)
 @pytest.mark.parametrize("turns", [1, 3])
 def test_a_loop_reads_what_other_turns_held_before_it(name: str, turns: int, tmp_path: Path) -> None:
@@ -234,6 +234,7 @@ def test_row_and_column_values_meet_products_of_other_warps(tmp_path: Path) -> N
     np.testing.assert_array_equal(kernel(a, b, v), (p - rows - cols) @ v.astype(np.float64) + rows)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("clear", [True, False])
 def test_a_result_that_every_thread_needs(clear: bool, tmp_path: Path) -> None:
     statements = f"""

@@ -20,7 +20,7 @@ PARAMS = 'X: T.StridedTensor((M, N), (S, 1), "float32"), Y: T.StridedTensor((M, 
 HEAD = 'M, N, S, R = T.dynamic("M, N, S, R")'
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("target")
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("columns", "gap"), [(64, 0), (64, 16), (50, 3), (50, 30), (1, 7)])
 def test_rows_with_gaps_between_them(columns: int, gap: int, target: str, tmp_path: Path) -> None:

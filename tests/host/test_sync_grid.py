@@ -97,6 +97,7 @@ def diffused(a: np.ndarray, turns: int) -> np.ndarray:
     return a
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_a_barrier_in_a_loop_keeps_registers(target: str, tmp_path: Path) -> None:
     """Blocks of 32 of a ragged ring; each turn reads what the neighbours wrote in it."""

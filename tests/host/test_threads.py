@@ -108,6 +108,7 @@ def test_votes_of_the_block(tmp_path: Path) -> None:
     np.testing.assert_array_equal(by_thread(tmp_path, value, dtype="int32")(x), np.repeat(expected, THREADS))
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("kind", ["sum", "max", "min"])
 def test_reductions_of_a_warp(kind: str, tmp_path: Path) -> None:
     x = RNG.integers(-99, 100, 5 * THREADS).astype(np.float32)
@@ -134,6 +135,7 @@ def test_indices_of_lanes_and_warps(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found(np.zeros(5 * THREADS, np.int32)), expected)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("combine", "numpy"), [("x + y", "add"), ("T.max(x, y)", "maximum")])
 def test_the_reduction_over_a_thread_axis_that_gemv_kernels_write(combine: str, numpy: str, tmp_path: Path) -> None:
     statements = f"""
@@ -164,7 +166,7 @@ def test_the_reduction_over_a_thread_axis_that_gemv_kernels_write(combine: str, 
     np.testing.assert_array_equal(kernel(x), expected)
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("threads", "axis"), [((2, 32), 1), ((3, 32), 0), ((8, 12), 1), ((64, 1), 0), ((4, 3), 0)])
 def test_the_reduction_over_threads_that_are_no_neighbours(threads: tuple[int, int], axis: int, tmp_path: Path) -> None:
     statements = """

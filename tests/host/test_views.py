@@ -181,7 +181,7 @@ def test_groups_of_columns_of_a_product(heads: int, policy: str, tmp_path: Path)
     assert "tl::split_columns" in kernel.source
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("groups", "rows", "threads", "policy"), [(1, 64, 256, "FullCol"), (2, 256, 512, "FullCol")])
 def test_groups_of_columns_of_several_warpgroups(
     groups: int, rows: int, threads: int, policy: str, tmp_path: Path
@@ -310,7 +310,7 @@ def test_a_product_in_a_shape_of_four_dimensions(shape: tuple[int, ...], target:
         assert "view_staged" not in kernel.source
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("last", [8, 5])
 def test_loops_over_four_dimensions(last: int, tmp_path: Path) -> None:
     statements = f"""

@@ -99,6 +99,7 @@ def test_indices_and_conditions(target: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(kernel(X, n, m, table), expected, err_msg=f"{n}, {m}")
 
 
+@pytest.mark.nightly  # the two of fewer operations run for each change
 def test_no_int_overflows(tmp_path: Path) -> None:
     """g++'s sanitizer sees the arithmetic itself: a result may be right although C++ does not define it."""
     params = f'{PARAMS}, Y: T.Tensor((9, 256), "float32")'

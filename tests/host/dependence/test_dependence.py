@@ -37,7 +37,7 @@ def problem(path: Path, target: str) -> tuple[Program, dict[str, object]]:
     }
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(every=6)
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_80"])
 def test_kernel_equals_the_interpreter(path: Path, target: str, tmp_path: Path) -> None:

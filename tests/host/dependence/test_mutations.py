@@ -14,6 +14,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Program
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", [name for name in KERNELS if name not in NOT_VALIDATED])
 def test_a_pass_keeps_the_meaning_of_mutants(name: str, request: pytest.FixtureRequest) -> None:
     """One in ten, but several of each, or all with `--mutants 1`."""

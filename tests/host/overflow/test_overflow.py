@@ -109,6 +109,7 @@ DERIVED = {
 }
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("name", DERIVED)
 def test_indices_of_sizes_that_no_int_holds_are_rejected(name: str, tmp_path: Path) -> None:
     grid, bounds, largest = DERIVED[name]
@@ -271,6 +272,7 @@ DIVISORS = {
 }
 
 
+@pytest.mark.sweep(cases=3)
 @pytest.mark.parametrize("name", DIVISORS)
 def test_what_blocks_divide_by_is_not_zero(name: str, tmp_path: Path) -> None:
     form, statuses = DIVISORS[name]
@@ -340,6 +342,7 @@ def persistent(M, N):
 """
 
 
+@pytest.mark.nightly
 def test_a_persistent_kernel_without_tiles_starts_no_block(tmp_path: Path) -> None:
     """-2 times -1 tiles would be 2 of them."""
     path = tmp_path / "persistent.py"
@@ -381,6 +384,7 @@ def placed(rows, heads):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("layout", ["[h, n, d]", "[h, n // 8, d // 8, n % 8, d % 8]"])
 def test_places_in_a_layout_that_no_int_has(layout: str, tmp_path: Path) -> None:
     library, manifest = emitted_to(tmp_path, PLACED.replace("{layout}", layout))
@@ -464,6 +468,7 @@ def scalar(N):
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32"])
 def test_a_grid_of_a_scalar_argument_is_an_int(dtype: str, tmp_path: Path) -> None:
     """2**38 + 64 threads would be 2**32 + 1 blocks, of which 32 bits have one."""
@@ -501,6 +506,7 @@ SUMS_OF_SIZES = {
 }
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("name", SUMS_OF_SIZES)
 def test_indices_and_trip_counts_of_sizes_alone(name: str, tmp_path: Path) -> None:
     trips, index, statuses = SUMS_OF_SIZES[name]
@@ -533,6 +539,7 @@ SUMS_OF_NUMBERS = {
 }
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("name", SUMS_OF_NUMBERS)
 def test_sums_with_numbers_fit_in_any_part_of_an_extent(name: str, tmp_path: Path) -> None:
     grid, blocks, shape, (m, n) = SUMS_OF_NUMBERS[name]

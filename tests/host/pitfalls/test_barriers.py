@@ -43,7 +43,7 @@ def test_what_some_lanes_exchange_needs_no_barrier_in_their_branch(tmp_path: Pat
     np.testing.assert_array_equal(kernel(x), held[::-1])
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("second", "barriers"),
     [
@@ -266,6 +266,7 @@ def test_arms_are_ordered_only_where_one_waits_for_the_other(then: str, other: s
     assert caught.value.code == "T2C-P002"
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("first", [True, False], ids=["writer first", "reader first"])
 def test_arms_that_exchange_a_tile_by_a_barrier_of_the_file_need_no_other(first: bool, tmp_path: Path) -> None:
     writes, reads = (

@@ -39,7 +39,7 @@ def test_a_variable_has_a_value_of_its_own_in_each_turn(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), x[::-1])
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2", "int8", "uint8", "bfloat16"])
 @pytest.mark.parametrize("value", ["X[0]", "3"])
 def test_small_types_are_filled_element_by_element(dtype: str, value: str, tmp_path: Path) -> None:
@@ -125,6 +125,7 @@ def test_a_kernel_that_does_nothing(statements: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(x, before)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("region", "count"), [("0:128", 128), ("F[0]:F[1]", 40)])
 def test_a_part_of_a_tensor_is_filled(region: str, count: int, tmp_path: Path) -> None:
     statements = f"T.fill(Y[{region}], 7)"

@@ -11,6 +11,7 @@ from tests.host.pitfalls.inputs import RNG, TARGETS, integers
 from tile2cu.core.errors import Tile2CuError
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("hidden", [128, 200])
 def test_a_scan_of_a_tile_in_another_shape(hidden: int, tmp_path: Path) -> None:
     statements = """
@@ -67,7 +68,7 @@ def test_a_sum_over_the_middle_dimension_meets_a_tile_of_its_own(tmp_path: Path)
     np.testing.assert_allclose(kernel(x), whole.sum(axis=1) / x, rtol=1e-6)
 
 
-@pytest.mark.sweep(cases=2)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("shape", [(1, 32), (1, 1), (2, 128), (3, 5)])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_fewer_elements_than_threads_are_reduced(shape: tuple[int, int], dim: int, tmp_path: Path) -> None:
