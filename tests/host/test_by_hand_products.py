@@ -142,6 +142,7 @@ def test_a_product_that_nobody_waits_for_in_time_is_waited_for_at_once(
     assert reason in " ".join(line.strip(" /") for line in kernel.source.splitlines())
 
 
+@pytest.mark.nightly
 def test_the_engine_finds_operands_that_are_overwritten_in_flight(tmp_path: Path) -> None:
     early = HALVES.replace("            T.barrier_arrive(done)\n", "")
     early = early.replace(

@@ -296,6 +296,7 @@ def test_the_example_shares_its_loads(cluster: int) -> None:
     assert ("tl::blocks<" in kernel.source) == (cluster > 1)
 
 
+@pytest.mark.nightly
 def test_the_engine_finds_loads_of_the_example_into_stages_in_use(tmp_path: Path) -> None:
     """Consumers that arrive only at their own block's barriers."""
     text = EXAMPLE.read_text(encoding="utf-8").replace(

@@ -105,7 +105,7 @@ def test_rmsnorm_of_rows_of_any_length(dim: int, more: dict[str, object]) -> Non
     check_calls(load("rmsnorm.py", check=True, dim=dim, **more), *(calls.rmsnorm(rows, dim) for rows in counts))
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("residual", [False, True], ids=["plain", "residual"])
 def test_linear(residual: bool) -> None:
     name = "linear_residual" if residual else "linear"
@@ -113,7 +113,7 @@ def test_linear(residual: bool) -> None:
     check_calls(kernel, *(calls.linear(*size, residual=residual) for size in ((64, 128, 64), (70, 80, 72), (1, 9, 7))))
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("activation", [False, True], ids=["plain", "gelu"])
 def test_linear_of_int4_weights(activation: bool) -> None:
     kernel = load("linear_int4.py", check=True, gelu=activation)

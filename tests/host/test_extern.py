@@ -50,6 +50,7 @@ def test_private_arrays_go_to_the_users_functions(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load(tmp_path, statements)(x), 3 * decoded(x))
 
 
+@pytest.mark.nightly
 def test_elements_outside_of_a_tensor_are_not_given_away(tmp_path: Path) -> None:
     statements = """
         row = bx * 32 + T.get_thread_binding()

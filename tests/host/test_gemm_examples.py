@@ -147,7 +147,7 @@ def test_a_result_leaves_some_of_its_columns_at_a_time(rows: int, columns: int, 
     assert_clean(kernel)
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("programs", "transposed"), [(5, False), (7, True)])
 def test_tiles_that_fill_no_wave_are_cut(programs: int, transposed: bool) -> None:
     """Of 9 tiles 4 by five blocks, or 2 by seven, of which the last takes the ends of both; of 20 none or 6; also

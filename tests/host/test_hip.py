@@ -81,6 +81,7 @@ def test_b_in_registers_goes_through_shared_memory(tb: bool, tmp_path: Path) -> 
     assert "a GEMM reads B from shared memory on AMD: B_local is staged there" in " ".join(kernel.source.split())
 
 
+@pytest.mark.nightly
 def test_product_of_8_bit_floats(tmp_path: Path) -> None:
     own = Product(dtype="float8_e4m3", tb=True).check(tmp_path, "hip:gfx950", "cpu")
     assert "as float16" not in own.source
@@ -122,7 +123,7 @@ def wave(M, K, threads, rows=16):
 """
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("threads", "rows", "whole"), [(32, 16, 64), (96, 32, 128)])
 def test_parts_of_waves_are_rounded_up(threads: int, rows: int, whole: int, tmp_path: Path) -> None:
     path = tmp_path / "wave.py"

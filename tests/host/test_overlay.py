@@ -173,6 +173,7 @@ BIASED = """
 """
 
 
+@pytest.mark.nightly
 def test_tiles_that_no_producer_fills_share_memory_before_its_loop_too(tmp_path: Path) -> None:
     params = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, 128), "float16"), '
     params += 'D: T.Tensor((M, 128), "float32"), C: T.Tensor((M, 128), "float32")'

@@ -56,7 +56,7 @@ def test_cross_entropy_of_large_logits() -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_linear_attention(target: str) -> None:
     kernel = load("linear_attention.py", dim=64, target=target)

@@ -16,6 +16,7 @@ ADD = str(EXAMPLES / "vector_add.py")
 SIZES = ["--size", "M=200", "--size", "N=96", "--size", "K=64"]
 
 
+@pytest.mark.nightly
 def test_a_product_is_what_numpy_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved, report = tmp_path / "out.npz", tmp_path / "report.json"
     assert main(["run", GEMM, *SIZES, "--stats", "--save", str(saved), "--json", str(report)]) == 0

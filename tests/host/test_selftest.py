@@ -179,7 +179,7 @@ def doubled(M, N):
 """
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "target", "bindings", "change"),
     [
@@ -418,6 +418,7 @@ def test_rows_and_their_numbers_have_a_reference(gxx: str, tmp_path: Path) -> No
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.nightly
 def test_small_floats_are_those_of_ml_dtypes(gxx: str, tmp_path: Path) -> None:
     (tmp_path / "numbers.cpp").write_text(NUMBERS, encoding="utf-8")
     link = [str(build_engine()), f"-Wl,-rpath,{build_engine().parent}"]

@@ -77,7 +77,7 @@ def test_no_row_of_them_is_stored_or_loaded(target: str, tmp_path: Path) -> None
         np.testing.assert_array_equal(result, _stored(product, to, 120), err_msg=f"{to}, {start}")
 
 
-@pytest.mark.sweep(cases=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", ["cuda:sm_90a", "hip:gfx942"])
 def test_no_column_of_them_is_loaded(target: str, tmp_path: Path) -> None:
     """The last row of a buffer for AMD's loads ends with the tensor's, also where a tile begins before it."""

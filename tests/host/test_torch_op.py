@@ -68,6 +68,7 @@ def add_to(file: Path) -> Any:
     return tile2cu.load(file, "add_to", device="cpu").as_torch_op("tile2cu_tests::add_to")
 
 
+@pytest.mark.nightly  # the compiled, the exported model and schemas are below
 def test_opcheck(scaled: Any, add_to: Any) -> None:
     import torch
 
