@@ -46,6 +46,7 @@ def test_a_given_output_is_written_and_inputs_are_not(vector_add: Kernel) -> Non
     np.testing.assert_array_equal(b, before)
 
 
+@pytest.mark.nightly  # for each change: test_run.py
 def test_softmax_is_the_engines(tmp_path: Path) -> None:
     """Shuffles, reductions and exponentials, of ragged rows: within rounding of the same text on the CPU engine."""
     manifest = portable("row_softmax", "hip:gfx942", tmp_path)
@@ -100,7 +101,7 @@ def test_headers_are_precompiled_once_for_launchers_and_for_kernels(tmp_path: Pa
     assert (tmp_path / CODE_OBJECT).is_file() and len({command[-1] for command in asks}) == len(asks) == 2
 
 
-@pytest.mark.sweep(every=2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
 def test_a_precompiled_header_changes_no_instruction(chip: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     require_compiler(chip, request)
@@ -132,6 +133,7 @@ def test_hip_needs_an_amd_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         load_kernel(manifest, device="hip")
 
 
+@pytest.mark.nightly  # for each change, all that runs for gfx950
 def test_gfx950_is_built_by_the_ziglang_wheel(ziglang: str, tmp_path: Path) -> None:
     kernel = load_kernel(portable("vector_add", "hip:gfx950", tmp_path), device="sim", check=True)
     a, b = numbers(3000), numbers(3000)

@@ -107,7 +107,7 @@ def test_what_does_not_go_past_the_registers(tile: str, tensor: str, tmp_path: P
     np.testing.assert_array_equal(kernel(x), x[:, : int(cols)])
 
 
-@pytest.mark.sweep(every=4)  # by the CPU engine
+@pytest.mark.nightly
 @pytest.mark.parametrize("stages", [2, 3])
 def test_a_missing_wait_is_found(stages: int, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers that wait for one tile less: the products meet bytes that have not come yet."""

@@ -53,6 +53,7 @@ AS_A_HALF = """
 """
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("chip", ["gfx90a", "gfx942"])
 def test_every_code_as_a_half(chip: str, tmp_path: Path) -> None:
     """Two at a time, by an instruction or as words: what products go through where the chip lacks the format."""

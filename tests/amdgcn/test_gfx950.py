@@ -108,6 +108,7 @@ def test_gemm_for_gfx950(ziglang: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
 
 
+@pytest.mark.nightly
 def test_loops_add_no_addresses_of_transposing_reads(ziglang: str) -> None:
     """Reads share registers with addresses, and have offsets of their own: 384 vector instructions per 128 keys."""
     attention = tile2cu.load(

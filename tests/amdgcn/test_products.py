@@ -14,7 +14,7 @@ from tile2cu_runtime.amdgcn import CodeObject
 from tile2cu_runtime.hip import CODE_OBJECT
 
 
-@pytest.mark.sweep(every=4)  # tests/host runs the text of each, test_mfma.py each instruction
+@pytest.mark.sweep(cases=4)  # tests/host runs the text of each, test_mfma.py each instruction
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
 def test_product(
     target: str, product: Product, instruction: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -27,6 +27,7 @@ def test_product(
     assert {each.name for each in cost.instructions if each.name.startswith("v_mfma")} == {instruction}
 
 
+@pytest.mark.nightly  # for each change, products count what they read
 def test_attention_reads_16_bytes_a_lane_without_conflicts() -> None:
     """Also V, whose rows lie across K of their product: 128 columns are 16 lanes' chunks."""
     kernel = tile2cu.load(
@@ -61,6 +62,7 @@ def test_operands_are_transposed_once_for_all_waves(tmp_path: Path) -> None:
     assert cost.executed("ds_read_b128") == 2 * 128 * 64 * 2 // (64 * 16)
 
 
+@pytest.mark.nightly  # for each change: bytes, below, and test_gfx950.py
 def test_attention_on_gfx950_transposes_as_it_reads(ziglang: str) -> None:
     """V goes to the products as it lies in shared memory: no permutation. (tests/host/test_hip.py counts conflicts.)"""
     kernel = tile2cu.load(

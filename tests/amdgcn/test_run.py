@@ -26,6 +26,7 @@ def test_simulator_and_engine_agree(name: str, size: str, tolerance: float, tmp_
         np.testing.assert_allclose(found["sim"][tensor], found["cpu"][tensor], rtol=tolerance, atol=0)
 
 
+@pytest.mark.nightly  # for each change: test_examples.py
 def test_simulator_and_engine_agree_on_a_product(tmp_path: Path) -> None:
     """The emitted text for AMD, through its matrix cores: the two differ in the order of sums only."""
     example = str(ROOT / "examples" / "gemm_relu.py")

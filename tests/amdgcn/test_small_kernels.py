@@ -125,6 +125,7 @@ OUT_OF_RANGE = """
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_floats_out_of_an_integer_s_range(dtype: str, device: str, tmp_path: Path) -> None:
     """As on the CPU engine and NVIDIA's GPUs, also where clang has several instructions, or none, for a conversion."""

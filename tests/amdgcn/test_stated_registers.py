@@ -37,6 +37,7 @@ OTHERS: list[tuple[str, str, dict[str, object]]] = [
 STATED = re.compile(r"; operands from LDS take (\d+) VGPRs, for (\d+) steps? of (\d+) along K")
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("path", EMITTED, ids=lambda path: str(path.relative_to(ROOT / "emitted")))
 def test_emitted(path: Path, tmp_path: Path) -> None:
     check(path.read_text(encoding="utf-8"), path.stem, "gfx942", path.parent, tmp_path)

@@ -34,6 +34,7 @@ def test_copies_of_a_column_of_chunks_share_an_address_of_the_thread(nvcc: str, 
     assert {int(offset, 16) % 0x400 for _, offset in apart} == {0}
 
 
+@pytest.mark.nightly
 def test_places_of_fragments_know_no_sign(nvcc: str, nvdisasm: str) -> None:
     """A quotient of a signed number takes two shifts and a sum more than one of an unsigned number."""
     _, machine_code = compiled(nvcc, nvdisasm, ROOT / "emitted/cuda/sm_80/rmsnorm.cu")

@@ -127,6 +127,7 @@ message(STATUS "shims: ${shims}")
     assert str(project.folder) not in exported and "tile2cu::headers" not in exported
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("cmake")
 def test_sources_of_cute_are_compiled_without_its_assertions(project: Project) -> None:
     calls = """\
@@ -196,6 +197,7 @@ endforeach()
     assert "both define the function scale; name both after TARGET of one call" in said
 
 
+@pytest.mark.nightly  # for each change: a second call with one name, above
 @pytest.mark.needs("cmake")
 def test_two_kernels_of_one_name_are_refused(project: Project) -> None:
     calls = """\

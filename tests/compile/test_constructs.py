@@ -123,7 +123,7 @@ def small(M=100):
 """
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=3)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize("construct", _STATEMENTS)
 def test_nvcc_compiles(construct: str, target: str, nvcc: str, tmp_path: Path) -> None:
@@ -165,6 +165,7 @@ def small(M=100):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_groups_of_different_sizes(target: str, nvcc: str, tmp_path: Path) -> None:

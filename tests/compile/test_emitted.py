@@ -92,12 +92,19 @@ def batches() -> list[Batch]:
     return sorted(found, key=lambda each: sum(text.stat().st_size for text in each.texts))
 
 
+# For each change, tests/compile/test_nvrtc.py compiles a text for sm_100a, and others are for sm_80 and Hopper.
+AT_NIGHT = {("sm_80", "90a"), ("sm_100a", "100a")}
+
+
 @pytest.mark.sweep("target")  # of each the smallest
 @pytest.mark.parametrize(
     ("target", "batch"),
     [
         pytest.param(
-            f"{arch_of(each.texts[0])} on {each.arch}", each, id=f"{' '.join(map(text_id, each.texts))} on {each.arch}"
+            f"{arch_of(each.texts[0])} on {each.arch}",
+            each,
+            id=f"{' '.join(map(text_id, each.texts))} on {each.arch}",
+            marks=[pytest.mark.nightly] * ((arch_of(each.texts[0]), each.arch) in AT_NIGHT),
         )
         for each in batches()
     ],
@@ -167,7 +174,7 @@ def executes_what_it_states(text: str, ptx: str) -> None:
         assert others >= 0 and others % math.gcd(*times) == 0, f"{name}: {executed[name]} times, stated {times}"
 
 
-@pytest.mark.sweep(every=6)
+@pytest.mark.sweep(every=12)
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)
 def test_gxx_compiles_for_the_cpu(text: Path, gxx: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Each night with its optimisations, whose warnings are few; tests/host builds and runs what it parses here."""

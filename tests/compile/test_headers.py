@@ -39,7 +39,7 @@ def compile_alone(command: list[str], header: Path, folder: Path, suffix: str) -
     assert "warning" not in done.stderr, done.stderr
 
 
-@pytest.mark.sweep(every=5)
+@pytest.mark.sweep(every=12)
 @pytest.mark.parametrize("header", [h for h in [*COMMON, *HOST] if not needs_cdna(h)], ids=name)
 def test_gxx(gxx: str, header: Path, tmp_path: Path) -> None:
     command = [gxx, "-std=c++17", "-O0", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-psabi"]
@@ -53,18 +53,19 @@ def nvcc_command(nvcc: str, arch: str, folder: Path) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.sweep(every=9)
+@pytest.mark.sweep(every=24)
 @pytest.mark.parametrize("header", [h for h in [*COMMON, *CUDA] if not needs_hopper(h) and not needs_cdna(h)], ids=name)
 def test_nvcc_for_sm_80(nvcc: str, header: Path, tmp_path: Path) -> None:
     compile_alone(nvcc_command(nvcc, "80", tmp_path), header, tmp_path, ".cu")
 
 
-@pytest.mark.sweep(every=6)
+@pytest.mark.sweep(every=16)
 @pytest.mark.parametrize("header", [TL / "tl.h", *filter(needs_hopper, [*COMMON, *CUDA])], ids=name)
 def test_nvcc_for_sm_90a(nvcc: str, header: Path, tmp_path: Path) -> None:
     compile_alone(nvcc_command(nvcc, "90a", tmp_path), header, tmp_path, ".cu")
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     "text",
     [

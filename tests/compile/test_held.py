@@ -50,6 +50,7 @@ MACHINE_CODE = """
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.sweep(every=6)  # "attention", which other tests compile, too
 @pytest.mark.parametrize("name", HELD)
 def test_operands_that_a_loop_keeps_have_registers_of_their_own(nvcc: str, nvdisasm: str, name: str) -> None:

@@ -40,6 +40,7 @@ def test_nvcc_takes_the_text(nvcc: str, text: Path, tmp_path: Path) -> None:
     compiles(nvcc, text, tmp_path)
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("by_hand", [True, False], ids=["by hand", "by a rule"])
 def test_nvcc_takes_products_whose_blocks_share_loads(nvcc: str, by_hand: bool, tmp_path: Path) -> None:
     """Of clusters: the example, and a pipelined product."""

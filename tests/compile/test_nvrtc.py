@@ -25,14 +25,14 @@ def oldest_for(arch: str) -> Nvrtc:
     return VERSIONS[-1 if arch.startswith("sm_10") else 0]
 
 
-@pytest.mark.sweep(every=3)
+@pytest.mark.sweep(every=9)
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)
 def test_each_emitted_text(text: Path) -> None:
     arch = text.relative_to(EMITTED).parts[0]
     assert oldest_for(arch).compile(text, arch, ROOT / "headers", to_code=False) == ""
 
 
-@pytest.mark.sweep(every=20)
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("text", [text for text in TEXTS if "sm_80" not in text.parts], ids=text_id)
 def test_its_assembler_takes_the_text(text: Path) -> None:
     """It matters where wgmma may be serialised."""
@@ -66,7 +66,7 @@ def odd(N, block=128):
 """
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep("options")
 @pytest.mark.parametrize("nvrtc", VERSIONS or [None], ids=lambda each: each.name if each else "none")
 @pytest.mark.parametrize("options", [[], ["--single-header"]], ids=["headers", "one header"])
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_names_compile_in_the_style_ck(names: str, rotation: int, tmp_path: Path
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("rotation", range(0, len(ROLES), 2))
 @pytest.mark.parametrize("names", NAMES)
 def test_names_that_others_have_compile(names: str, rotation: int, gxx: str, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs("amd", "rocm")
 NO_DEVICE = 100  # hipErrorNoDevice; Debian's HIP answers a launch with hipErrorInvalidDevice, 101
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize("side", ["host", "device"])
 @pytest.mark.parametrize("name", ["vector_add", "row_softmax"])
 def test_text_accepts_hips_own_headers(name: str, side: str, clang_hip: str, tmp_path: Path) -> None:
@@ -41,6 +41,7 @@ def test_text_accepts_hips_own_headers(name: str, side: str, clang_hip: str, tmp
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.nightly  # for each change, tests of kernels are built for the CPU
 def test_a_test_is_built_for_a_gpu(clang_hip: str, tmp_path: Path) -> None:
     """NAME_test.cpp with HIP's runtime, linked with its kernel: without a GPU it is skipped."""
     options = EmitOptions(with_test=True)

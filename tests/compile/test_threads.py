@@ -147,6 +147,7 @@ BY_THREADS = {
 }
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(("arch", "parts"), [("80", BY_THREADS), ("90a", BY_TMA)])
 def test_groups_for_nvidia(arch: str, parts: dict[str, str], nvcc: str, tmp_path: Path) -> None:
     source = tmp_path / "groups.py"

@@ -141,6 +141,7 @@ def test_two_versions_live_in_one_binary(
     run(program, "-shared", "-o", tmp_path / "both.so", tmp_path / "vector_add.o", tmp_path / "row_softmax.o")
 
 
+@pytest.mark.nightly  # for each change nvcc compiles a folder alone, above
 @pytest.mark.needs("cmake")
 def test_its_cmake_builds_for_a_gpu(nvcc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")

@@ -138,6 +138,7 @@ assert (torch.ones(64, 64) @ torch.ones(64, 64) == 64).all()
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("torch")
 def test_engine_loads_beside_torch(bench: Bench) -> None:
     """Its thread-local variables live in a small reserve that libraries loaded later share."""

@@ -31,7 +31,7 @@ def integers(*shape: int) -> np.ndarray:
 ONE_WARP = {"block_M": 32, "block_N": 32, "threads": 32}
 
 
-@pytest.mark.nightly  # for each change: test_cute_kernel.py, and tests/golden
+@pytest.mark.nightly  # for each change: test_cute_kernel.py runs one text, tests/golden has all
 @pytest.mark.parametrize("sizes", [(136, 264, 72), (131, 78, 46), (131, 78, 45), (131, 77, 45), (1, 8, 1), (5, 3, 0)])
 @pytest.mark.parametrize("tile", [ONE_WARP, {}], ids=["one warp", "four"])
 def test_gemm_relu(tile: dict[str, int], sizes: tuple[int, int, int]) -> None:
@@ -186,7 +186,7 @@ def test_an_accumulator_stored_through_a_swizzled_shared_tile(tmp_path: Path) ->
         np.testing.assert_array_equal(kernel(a, b), (a.astype(float) @ b.astype(float)).astype(np.float16))
 
 
-@pytest.mark.nightly  # for each change, attention has reductions of rows
+@pytest.mark.nightly
 @pytest.mark.parametrize("rows", [6, 1])
 def test_row_softmax(rows: int) -> None:
     """The partition overhangs the tile of 1000 columns: reductions leave its elements outside out."""
@@ -217,7 +217,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, is_causal: bool) -
 
 
 @pytest.mark.parametrize("shape", [(1, 150, 2, 128), (2, 64, 1, 128), (1, 1, 1, 128)])
-@pytest.mark.nightly  # for each change: test_cute_kernel.py
+@pytest.mark.nightly
 @pytest.mark.parametrize("is_causal", [True, False])
 def test_attention(shape: tuple[int, ...], is_causal: bool) -> None:
     """The first MMA's accumulator is the second's A operand, from lane to lane the same registers."""
@@ -307,7 +307,7 @@ HOPPER = "cuda:sm_90a"
 WIDE = {"block_N": 256, "block_K": 64, "threads": 256}
 
 
-@pytest.mark.nightly  # for each change: test_cute_kernel.py
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [(136, 264, 72), (1, 8, 8), (200, 520, 136), (128, 256, 0)])
 def test_gemm_relu_by_tma_and_wgmma(sizes: tuple[int, int, int]) -> None:
     """A producer warp loads, warpgroups multiply operands in shared memory, warps store by TMA."""
@@ -359,7 +359,7 @@ def test_weights_that_are_written_while_an_mma_is_in_flight() -> None:
         np.testing.assert_array_equal(found, wanted.astype(np.float16))
 
 
-@pytest.mark.nightly  # for each change: test_cute_kernel.py
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("shape", "is_causal"),
     [

@@ -1,11 +1,12 @@
 """One source in CuTe's style that runs for each change, as nvcc takes 20 s for CuTe's templates; others run each night.
 
-It is a product on Hopper. Each night: its example of attention, stored somewhere in a matrix, and a second launch with
-pieces of kernels.
+It is the one that nvcc takes least for, and its launcher is not compiled. Each night: a product on Hopper; the example
+of attention, stored somewhere in a matrix, and a second launch with pieces of kernels.
 """
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,24 @@ import tile2cu
 from tests.ptx.test_cute import EXAMPLES, HOPPER, attention, integers
 from tests.ptx.test_tiles_outside import AT, at
 from tile2cu_runtime import Kernel
+from tile2cu_runtime.compile import OBJECT, ptx_build
+from tile2cu_runtime.ptx import Module
 
 pytestmark = pytest.mark.needs("cutlass", "nvcc")
+
+
+def test_vectors_are_added(tmp_path: Path) -> None:
+    """The emitted text, with a last block that ends outside of the tensors."""
+    text = EXAMPLES.parent / "emitted/cute/sm_80/vector_add.cu"
+    build = ptx_build(str(text), architecture="sm_80", needs=("cutlass",))
+    other = {"-c": "-ptx", OBJECT: "kernel.ptx"}
+    subprocess.run([other.get(word, word) for word in build.compile if word != "--keep"], cwd=tmp_path, check=True)
+    n = 1027
+    module = Module.load(tmp_path / "kernel.ptx")
+    a, b, c = integers(n).astype(np.float32), integers(n).astype(np.float32), np.zeros(n, np.float32)
+    module.launch(module.find("kernel"), (2,), (256,), [a, b, c, n])
+    np.testing.assert_array_equal(c, a + b)
+
 
 PRODUCT = """
 import tilelang
@@ -42,6 +59,7 @@ def product(M, N, K):
 """
 
 
+@pytest.mark.nightly
 def test_a_ragged_product(tmp_path: Path) -> None:
     """A ring of two stages that TMA fills by a producer, wgmma, TMA stores; sizes are known: one instance of each."""
     (tmp_path / "product.py").write_text(PRODUCT, encoding="utf-8")

@@ -67,6 +67,7 @@ def test_gemm_is_exact(sizes: tuple[int, int, int]) -> None:
     np.testing.assert_array_equal(load("gemm_relu")(a, b), relu_product(a, b))
 
 
+@pytest.mark.nightly  # for each change: decoding, below
 def test_causal_attention() -> None:
     q, k, v = (numbers(1, 100, 2, 128).astype(np.float16) for _ in range(3))
     wide = [each.astype(np.float64) for each in (q, k, v)]
@@ -90,6 +91,7 @@ def test_copies_of_what_is_read_once(sizes: tuple[int, int, int]) -> None:
     np.testing.assert_array_equal(kernel(x, packed), x.astype(int) @ (weights - 1).T)
 
 
+@pytest.mark.nightly  # for each change: tests/host/test_launches.py
 def test_launches_of_one_call_share_the_workspace(tmp_path: Path) -> None:
     path = tmp_path / "total.py"
     path.write_text(SPLIT.format(between=""), encoding="utf-8")
@@ -107,8 +109,8 @@ FAULTS = {
 }
 
 
-@pytest.mark.sweep(every=2)
-@pytest.mark.parametrize("fault", [None, *FAULTS])
+@pytest.mark.sweep(every=4)
+@pytest.mark.parametrize("fault", [pytest.param(None, marks=pytest.mark.nightly), *FAULTS])
 def test_a_fault_in_an_asm_statement_is_seen(fault: str | None, tmp_path: Path, nvcc: str) -> None:
     """One block of the text with fixed sizes; without a fault it is right."""
     headers = Path(shutil.copytree(ROOT / "headers", tmp_path / "headers"))

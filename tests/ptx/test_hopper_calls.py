@@ -20,6 +20,7 @@ from tile2cu_runtime.binding import Library
 from tile2cu_runtime.simulator import PtxMachine, Simulator
 from tile2cu_runtime.tensors import view_of
 
+pytestmark = pytest.mark.nightly  # for each change: the same calls on the CPU engine, in tests/host
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = list(CALLS) if os.environ.get("TILE2CU_PTX_ALL") else ["boxes", "clusters"]
 
@@ -50,9 +51,7 @@ def run_all(name: str, library: Library) -> None:
         call.check(output)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.nightly if name == "boxes" else ()) for name in NAMES]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_text_is_right(name: str, nvcc: str, gxx: str) -> None:
     run_all(name, library_of(name, nvcc, gxx))
 
@@ -60,7 +59,7 @@ def test_text_is_right(name: str, nvcc: str, gxx: str) -> None:
 IN_FLIGHT = "a copy to byte .* is in flight"  # the barrier's own block takes it for its own
 # What the headers' instructions become, and what nvcc would make of the same with a fault.
 FAULTS = [
-    pytest.param("boxes", r"(tensor\.5d.*\{%\w+, )(%\w+), (%\w+)", r"\1\3, \2", "load 7", marks=pytest.mark.nightly),
+    ("boxes", r"(tensor\.5d.*\{%\w+, )(%\w+), (%\w+)", r"\1\3, \2", "load 7"),
     ("clusters", r"barrier\.cluster\.wait\.acquire\.aligned;", "", "a second arrival without a wait"),
     (
         "clusters",  # the barrier's address, the last before the copy

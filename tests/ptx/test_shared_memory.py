@@ -12,6 +12,7 @@ from tests.built import built
 from tests.conftest import demand
 from tile2cu import emit
 
+pytestmark = pytest.mark.nightly  # for each change, tests/ptx calls launchers, and goldens have their text
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = ROOT / "tests/ptx/shared_memory.cpp"
 
