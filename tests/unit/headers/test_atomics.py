@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from engine_kernels import Kernels, ReadWrite, Written
 
-pytestmark = pytest.mark.needs("g++")
+# Each change: tests/host/test_atomics.py.
+pytestmark = [pytest.mark.needs("g++"), pytest.mark.nightly]
 
 TYPES = {
     "float": np.float32, "double": np.float64, "int": np.int32, "unsigned": np.uint32, "int64": np.int64,

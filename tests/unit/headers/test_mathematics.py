@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from engine_kernels import Kernels, Written
 
-pytestmark = pytest.mark.needs("g++")
+# Each change: tests/host/test_small_numbers.py and test_rounding.py.
+pytestmark = [pytest.mark.needs("g++"), pytest.mark.nightly]
 
 COUNT = 256
 TYPES = {

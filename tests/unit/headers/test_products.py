@@ -10,6 +10,9 @@ import pytest
 from cute_tables import DOUBLE_A, DOUBLE_B, HALF_A, HALF_B, INT8_A, INT8_B, TF32_A, TF32_B, Table, places
 from engine_kernels import Kernels, Written
 
+# Each change: the GEMMs of tests/host and tests/differential.
+pytestmark = pytest.mark.nightly
+
 HALF, BFLOAT16 = np.float16, ml_dtypes.bfloat16
 # name, M, N, K, A is stored K x M, B is stored N x K, operand type, accumulator type
 SHARED = [

@@ -27,7 +27,8 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.tl.layouts import Layouts
 
-pytestmark = pytest.mark.needs("g++")
+# Each change: the layouts of test_elements.py and test_layouts_in_words.py.
+pytestmark = [pytest.mark.needs("g++"), pytest.mark.nightly]
 KERNELS = Path(__file__).parent / "kernels"
 PRINTER = (KERNELS / "layouts.cpp").read_text(encoding="utf-8").partition("int main() {")[0]
 POWERS = st.sampled_from((1, 2, 4, 8))

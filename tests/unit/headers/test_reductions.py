@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from engine_kernels import Kernels, Written
 
+# Each change: the reductions of tests/host and tests/differential.
+pytestmark = pytest.mark.nightly
+
 F32, F16, I32 = np.float32, np.float16, np.int32
 CASES = [
     ("mma_rows", (64, 64), 1, F32, F32),

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from engine_kernels import Kernels, Written
 
+# Each change: the scans of tests/host.
+pytestmark = pytest.mark.nightly
+
 F32, F16, I32 = np.float32, np.float16, np.int32
 CASES = [
     ("line", (1000,), 0, F32, F32),
