@@ -29,7 +29,7 @@ def test_emitted_is_current(golden: Golden, update_emitted: bool) -> None:
     assert update_emitted or golden.written().keys() == golden.files_of(emitted).keys()
 
 
-@pytest.mark.sweep(every=8)
+@pytest.mark.sweep(every=16)
 @of_goldens
 def test_heads_state_what_other_values_give_now(golden: Golden, update_emitted: bool) -> None:
     if not update_emitted:

@@ -34,6 +34,7 @@ SHORT_ROWS: dict[str, dict[str, object]] = {"layernorm.py": {"dim": 128}, "row_s
 CASES = [each for each in GOLDEN if each.style == "tl" and each.folder in ("cuda/sm_80", "cuda/sm_90a")]
 
 
+@pytest.mark.sweep(every=2)
 @pytest.mark.parametrize("golden", CASES, ids=lambda each: f"{each.folder}/{each.example}")
 def test_formulas_compute_what_the_kernel_computes(golden: Golden) -> None:
     target = find(golden.target)

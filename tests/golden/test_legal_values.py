@@ -109,7 +109,7 @@ def others(own: int, random: Random, count: int) -> list[int]:
     return random.sample(sorted({each for each in near if each > 0 and each != own}), count)
 
 
-@pytest.mark.sweep(every=10)
+@pytest.mark.sweep(every=22)
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_rejected_where_the_head_says_so(name: str, request: pytest.FixtureRequest) -> None:
     golden, path = CASES[name]
@@ -143,7 +143,7 @@ def check(golden: Golden, path: Path, legal: Legal | None, parameter: str, other
         assert not expected or on_fma, (parameter, other, expected)
 
 
-@pytest.mark.sweep(every=10)
+@pytest.mark.sweep(every=22)
 @pytest.mark.parametrize("name", CASES)
 def test_no_tile_depends_on_other_parameters(name: str) -> None:
     golden, path = CASES[name]
@@ -178,7 +178,7 @@ def test_heads_state_legal_values() -> None:
         assert legal.broken(values, 32) == codes and legal.on_fma(values) == ("block_N" in changed)
 
 
-@pytest.mark.sweep(every=10)
+@pytest.mark.sweep(every=22)
 @pytest.mark.parametrize("name", CASES)
 def test_the_least_values_that_heads_name_are_taken(name: str) -> None:
     golden, path = CASES[name]

@@ -16,6 +16,7 @@ def shapes() -> fit_costs.Shapes:
     return fit_costs.read([CSV])
 
 
+@pytest.mark.nightly
 def test_choices_on_all_shapes(shapes: fit_costs.Shapes) -> None:
     card = fit_costs.card(H200, shapes, list(shapes.cublas))
     assert statistics.fmean(card.over_best) >= 0.95

@@ -130,7 +130,7 @@ def registers_of_sm(source: str) -> int:
     return min(255, 65536 // (128 * of_quarter) // 8 * 8)
 
 
-@pytest.mark.sweep(every=20)
+@pytest.mark.sweep(every=22)
 @pytest.mark.parametrize("name", CASES)
 def test_other_values_give_what_the_head_states(name: str) -> None:
     golden, path = CASES[name]
