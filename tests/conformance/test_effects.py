@@ -234,6 +234,7 @@ def check(program: Program, given: Mapping[str, object], table: Callable[[Stmt],
     return tracer
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_kernels_with_dependences(path: Path) -> None:
     program, given = problem(path, "cuda:sm_80")
@@ -266,6 +267,7 @@ def test_examples(name: str) -> None:
     check(program, given | sizes)
 
 
+@pytest.mark.nightly
 @seed(0)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=random_programs())

@@ -145,7 +145,7 @@ def test_every_pass_fires_somewhere() -> None:
     assert silent == SILENT, f"take these off the list: {sorted(SILENT - silent)}"
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=23)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_kernels_with_dependences(path: Path, target: str) -> None:
@@ -254,6 +254,7 @@ def test_examples_of_rules_and_their_mutations(part: int) -> None:
     print(validation.fired)
 
 
+@pytest.mark.nightly
 @seed(0)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=random_programs())

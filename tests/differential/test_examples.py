@@ -89,6 +89,7 @@ def test_results_without_an_optional_rule(
     print(outcomes)
 
 
+@pytest.mark.nightly
 def test_each_rule_is_optional_or_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the rules of NEEDED, and without no others, no source of their examples is emitted."""
     missing = set()

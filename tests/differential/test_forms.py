@@ -76,6 +76,7 @@ def _loaded(emitted: Emitted, folder: Path) -> Kernel:
     return load_kernel(folder / manifest.text_file, device="cpu", check=True, schedules=schedules)
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", FORMS)
 def test_random_kernels_of_a_form(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     count = max(request.config.getoption("--programs") // (10 if name in EXACT else 60), 1)

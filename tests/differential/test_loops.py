@@ -47,6 +47,7 @@ def check(loop: RandomLoop, target: str, folder: Path) -> str:
     return "right"
 
 
+@pytest.mark.sweep("target")
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_80"])
 def test_random_loops(target: str, part: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def files_below(folder: Path, *, but: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if but not in (path, *path.parents)}
 
 
+@pytest.mark.sweep(cases=2)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_damaged_kernels_give_diagnostics(batch: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     count, first = int(request.config.getoption("--fuzz")), int(request.config.getoption("--programs-seed")) << 20
