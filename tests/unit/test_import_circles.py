@@ -16,9 +16,17 @@ def modules(sources: Path) -> dict[str, Path]:
     return {".".join(name.parts).removesuffix(".__init__"): path for path, name in paths}
 
 
+def statements(parent: ast.AST) -> Iterator[ast.AST]:
+    """All statements below one; no expression has an import."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for each in getattr(parent, name, ()):
+            yield each
+            yield from statements(each)
+
+
 def imported(source: str, known: dict[str, Path]) -> Iterator[str]:
     """The modules that a module imports from, anywhere."""
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
             for each in node.names:
                 module = f"{node.module}.{each.name}"

@@ -6,6 +6,8 @@ import re
 import statistics
 from pathlib import Path
 
+import pytest
+
 from tests.unit.chooser.kernels import example
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -35,6 +37,7 @@ def chosen_us(shape: str, times: dict[str, float]) -> float:
     return next(us for n in range(stages, 1, -1) if (us := times.get(f"{tile} num_stages={n}")) is not None)
 
 
+@pytest.mark.nightly
 def test_choices_are_within_three_percent_of_the_best_settings() -> None:
     """In the geometric mean of the 24 shapes; none is below 0.85."""
     ratios = [min(times.values()) / chosen_us(shape, times) for shape, times in timed().items()]

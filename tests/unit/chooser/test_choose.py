@@ -59,6 +59,7 @@ def test_a_kernel_without_a_model(name: str, target: str, why: str) -> None:
         example(name, target).ranking({})
 
 
+@pytest.mark.nightly
 def test_one_choice_in_every_process() -> None:
     code = (
         "from tests.unit.chooser.kernels import example;"

@@ -20,7 +20,7 @@ SHAPES = {"V0": (16384, 16384), "V2": (14336, 14336), "V4": (14336, 57344), "V5"
 KERNELS = {"gemv": "gemv", "dequant_gemv": "dequant"}
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(cases=1)
 @pytest.mark.parametrize(
     ("suite", "ending", "bindings"),
     [

@@ -407,6 +407,7 @@ def test_all_errors_of_a_file_are_printed_once_each(tmp_path: Path, capsys: pyte
     assert not folder.exists()
 
 
+@pytest.mark.sweep(cases=1)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("words", [["-o", "-"], ["--list-outputs"]], ids=["much", "little"])
 def test_an_output_that_cannot_be_written_is_an_error(words: list[str]) -> None:
@@ -431,6 +432,7 @@ for arguments in json.load(sys.stdin):
 """
 
 
+@pytest.mark.nightly
 def test_only_running_needs_the_packages_of_the_runtime(tmp_path: Path) -> None:
     commands = [
         [VECTOR_ADD, "-o", str(tmp_path)],

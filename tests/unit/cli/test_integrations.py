@@ -51,6 +51,7 @@ def test_the_action_reports_a_stale_file(project: Path) -> None:
     assert "::error file=gen/scale.cu,line=" in done.stdout
 
 
+@pytest.mark.nightly
 def test_the_hook_is_one_that_pre_commit_takes(project: Path) -> None:
     hooks = ROOT / ".pre-commit-hooks.yaml"
     assert subprocess.run(field(hooks.read_text(encoding="utf-8"), "entry").split()).returncode == 0

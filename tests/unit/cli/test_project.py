@@ -224,6 +224,7 @@ entries = [
 """
 
 
+@pytest.mark.nightly
 def test_a_dispatch_is_built_checked_and_vendored(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "pyproject.toml").write_text(PROJECT + DISPATCH, encoding="utf-8")
     assert main(["build"]) == 0
@@ -244,7 +245,7 @@ def test_a_dispatch_is_built_checked_and_vendored(project: Path, capsys: pytest.
     assert "tile2cu_twice_dispatch PUBLIC tile2cu_kernels_table_sm_80 tile2cu_kernels_table_sm_89" in lists
 
 
-@pytest.mark.sweep(every=2)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("style", "headers"), [("Google", []), ("LLVM", ["--single-header"])])
 def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, style: str, headers: list[str]) -> None:
     (project / ".clang-format").write_text(f"BasedOnStyle: {style}\n", encoding="utf-8")

@@ -76,6 +76,7 @@ def test_an_nvidia_kernel_is_reported(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "registers" in text and "waves" in text and "limited by" in text
 
 
+@pytest.mark.nightly
 @pytest.mark.needs("nvcc", "nvdisasm")
 def test_an_mma_computed_by_fma_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mm.py").write_text(FMA, encoding="utf-8")

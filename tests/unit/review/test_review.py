@@ -39,7 +39,11 @@ def kernel(name: str, target: str) -> Kernel:
     return reviewed(launches, label=target, tool=Tool(version="test"), options=EmitOptions())
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+# test_charts.py and test_panels.py show two launches for each change.
+NIGHTLY = pytest.param("flash_decoding", marks=pytest.mark.nightly)
+
+
+@pytest.fixture(scope="module", params=[NIGHTLY if name == "flash_decoding" else name for name in CASES], ids=str)
 def case(request: pytest.FixtureRequest) -> tuple[Kernel, Element, str]:
     """A kernel, its page, and the page's text."""
     found = kernel(request.param, CASES[request.param])
@@ -164,6 +168,7 @@ def test_targets_have_tabs() -> None:
     assert [tab.attributes["aria-selected"] for tab in tabs] == ["true", "false"]
 
 
+@pytest.mark.nightly
 def test_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tile2cu", "review", str(EXAMPLES / "row_softmax.py")]
     for seed in ("1", "2"):

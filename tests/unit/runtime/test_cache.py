@@ -152,6 +152,7 @@ for _ in range(40):
 """
 
 
+@pytest.mark.nightly
 def test_loaders_that_are_killed_at_random_leave_whole_entries(tmp_path: Path) -> None:
     """Of 24 processes that build and read three entries, half are killed; the others find no half-built entry."""
     chance = random.Random(24)

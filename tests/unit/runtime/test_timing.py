@@ -19,8 +19,8 @@ from tile2cu_runtime.spec import ScalarArgument, TensorArgument, parse_manifest
 from tile2cu_runtime.timing import BURST_CALLS, Timer, interleaved
 
 ROOT = Path(__file__).resolve().parents[3]
-SIZES = {"M": 4096, "K": 4096, "N": 4096}
-FLOPS = 2 * 4096**3
+SIZES = {"M": 2048, "K": 2048, "N": 2048}
+FLOPS = 2 * 2048**3
 
 
 class Clock:
@@ -141,14 +141,14 @@ def benched(clock: Clock, name: str = "NVIDIA H200", **options: Any) -> tuple[Be
 def test_rates_and_the_fraction_of_the_roofline() -> None:
     found, kernel = benched(Clock())
     (ours,) = found.measured
-    moved = 3 * 4096 * 4096 * 2
+    moved = 3 * 2048 * 2048 * 2
     assert found.work.total_bytes == moved and found.work.mma_flops == FLOPS
     assert ours.ms == pytest.approx(1.0) and ours.spread == pytest.approx(0.0)
     assert ours.tflops == pytest.approx(FLOPS * 1e-9) and ours.gbytes_per_s == pytest.approx(moved * 1e-6)
     assert found.roofline is not None and (found.roofline.bound, found.roofline.tflops) == ("mma", 989.4)
     assert ours.roofline == pytest.approx(FLOPS / 989.4e9)
     assert kernel.calls[0] == {
-        **{name: (name, (4096, 4096), "float16") for name in "ABC"},
+        **{name: (name, (2048, 2048), "float16") for name in "ABC"},
         **SIZES,
     }
     assert "TFLOP/s" in str(found) and "of roofline" in str(found)
@@ -209,9 +209,9 @@ def scalars(kernel: Kernel) -> list[str]:
 def test_the_shape_of_the_json() -> None:
     data = json.loads(json.dumps(benched(Clock())[0].as_data()))
     assert list(data) == ["kernel", "target", "device", "gpu", "sizes", "work", "timing", "roofline", "measured"]
-    assert data["sizes"] == {"M": 4096, "K": 4096, "N": 4096}
-    assert data["work"]["bytes"] == dict.fromkeys("ABC", 4096 * 4096 * 2)
-    assert data["work"]["flops_per_byte"] == pytest.approx(FLOPS / (3 * 4096 * 4096 * 2))
+    assert data["sizes"] == {"M": 2048, "K": 2048, "N": 2048}
+    assert data["work"]["bytes"] == dict.fromkeys("ABC", 2048 * 2048 * 2)
+    assert data["work"]["flops_per_byte"] == pytest.approx(FLOPS / (3 * 2048 * 2048 * 2))
     assert data["timing"] == {"rounds": 3, "burst": False, "clean": False, "graph": False}
     assert sorted(data["measured"][0]) == [
         "difference", "gbytes_per_s", "ms", "name", "roofline", "spread", "tflops", "times_kernel"

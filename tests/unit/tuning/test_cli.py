@@ -75,6 +75,7 @@ def test_without_a_gpu_there_is_nothing_to_measure(
     assert not (kernel.parent / "gemm_relu.tune.json").exists()
 
 
+@pytest.mark.nightly
 def test_the_result_names_the_file_of_a_family_and_auto_takes_it(
     kernel: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +100,7 @@ def test_the_result_names_the_file_of_a_family_and_auto_takes_it(
     assert "gemm_few_rows.py" not in head and "us measured on Fake GPU, fastest of " in head
 
 
+@pytest.mark.nightly
 def test_a_changed_file_of_the_family_is_not_believed(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     family = ["--family", "gemm_few_rows.py"]
     assert main(["tune", str(kernel), *ONE, *family]) == 0

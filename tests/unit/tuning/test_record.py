@@ -135,6 +135,7 @@ for n in range(6):
 """
 
 
+@pytest.mark.nightly
 def test_processes_that_are_killed_lose_nothing_that_was_written(tmp_path: Path) -> None:
     """Six write to one file, and are killed at random: it is whole at every moment, and has all that they said."""
     place, drawn = tmp_path / "k.tune.json", random.Random(0)

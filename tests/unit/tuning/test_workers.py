@@ -106,6 +106,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return tuned(tmp_path_factory.mktemp("here") / "gemm_relu.tune.json", Workers(each=(Here(),)), FakeGpu())
 
 
+@pytest.mark.nightly
 def test_processes_give_the_same_file_and_one_that_is_killed_is_replaced(tmp_path: Path, expected: bytes) -> None:
     log = tmp_path / "log"
     processes = tuple(Process(f"GPU {each}", {VISIBLE: str(each)}) for each in range(2))
