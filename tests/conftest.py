@@ -224,6 +224,7 @@ settings.load_profile("tile2cu")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.set_threshold(100_000, 20, 20)
     config.addinivalue_line("markers", "needs(name, ...): skip without these: " + ", ".join(sorted(NEEDS)))
     config.addinivalue_line("markers", "binding: build kernels for the CPU engine with the runtime's Python binding")
     config.addinivalue_line("markers", "whole_heads: emit heads with what other values of tile parameters give")
@@ -261,13 +262,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests live as long as the run: the garbage collector visits them seldom.
+    """Thousands of collected tests live as long as the run, so that the garbage collector seldom runs.
 
     They are not frozen: tile2cu asks at each emission how many objects are, and Python counts them one by one, which
     took a fifth of it.
     """
     gc.collect()
-    gc.set_threshold(100_000, 20, 20)
 
 
 def sample(cases: list[pytest.Function]) -> list[pytest.Function]:
