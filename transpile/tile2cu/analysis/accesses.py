@@ -305,18 +305,17 @@ def updated_in_several_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
     """The memory that is updated by sums in one statement and by maxima in another: they do not commute."""
     if not any(isinstance(stmt, (Atomic, AtomicTile)) for stmt in walk_stmts(body)):
         return frozenset()
-    kinds: dict[Buffer, set[Reduction | None]] = {}
+    updates: set[tuple[Buffer, Reduction | None]] = set()
     for stmt in walk_stmts(body):
         for update in walk_stmts(stmt.body) if isinstance(stmt, Parallel) else (stmt,):
             if isinstance(update, AtomicTile):
-                kinds.setdefault(update.dst.buffer.memory, set()).add(update.kind)
+                updates.add((update.dst.buffer.memory, update.kind))
             elif isinstance(update, Atomic) and (isinstance(stmt, Parallel) or update.kind is not None):
-                kinds.setdefault(update.buffer.memory, set()).add(update.kind)
+                updates.add((update.buffer.memory, update.kind))
     return frozenset(
         memory
-        for memory in kinds
-        if len(set[Reduction | None]().union(*(found for other, found in kinds.items() if same_storage(other, memory))))
-        > 1
+        for memory, kind in updates
+        if any(other_kind is not kind and same_storage(other, memory) for other, other_kind in updates)
     )
 
 
