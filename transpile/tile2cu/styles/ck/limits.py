@@ -8,6 +8,7 @@ from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import Expr, binary, int_const, static_value, substitute
 from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.memo import kept
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Let, Loop, Parallel, Region, Scope
 from tile2cu.core.record import Record
 from tile2cu.plan.resolved import Resolved
@@ -99,6 +100,7 @@ class _Moves(Record, frozen=True):
     step: int = 0
 
 
+@kept
 def _past_last_tiles(resolved: Resolved) -> dict[int, dict[int, _Moves]]:
     """The moves past the last tile, by dimension, of the copies with these ids: windows move in every iteration.
 
