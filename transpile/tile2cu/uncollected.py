@@ -17,7 +17,7 @@ def uncollected() -> Iterator[None]:
     finally:
         if enabled:
             made = gc.get_count()[0] - before
-            if made > _FEW and not gc.get_freeze_count():  # what a server froze stays so
+            if made > _FEW and not gc.get_freeze_count():  # else a server's frozen objects would be unfrozen
                 gc.freeze()
                 gc.unfreeze()  # all objects are old: else the next new one would begin a collection that visits them
             gc.enable()

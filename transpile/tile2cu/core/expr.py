@@ -420,7 +420,7 @@ def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 
 
 def called(value: Expr, name: str) -> None:
-    """Notes the name that the user gave a value which no statement names; the first one stays.
+    """Notes the name that the user gave a value which no statement names; the first one is kept.
 
     It is no part of the expression: two that are equal may have other names. One that is computed anew, from other
     operands, keeps it.
